@@ -6,8 +6,10 @@ A log that grows beyond some megabytes goes on in a file: of many images it has 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,7 @@ class LogFile:
         self._folder = folder
         self._enough = enough
         self._file: IO[bytes] | None = None
+        self._map: mmap.mmap | None = None
         self.failure: OSError | None = None  # from then on nothing is written
 
     def empty_if_long(self) -> None:
@@ -51,7 +54,13 @@ class LogFile:
             self._empty()
         if self._file is None or self.failure is not None:
             return self._memory.log()
-        return np.memmap(self._file, LOG_ENTRY, mode="r")
+        self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(self._map, LOG_ENTRY)
+
+    def give_back(self) -> None:
+        """What of ``entries`` was read is not needed for now: it lies in the file."""
+        if self._map is not None:
+            self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
         """What ``entries`` gave stays as it is."""
@@ -86,13 +95,15 @@ class Log:
     ends: Integers  # by edge: how many entries there are up to it
     times_ns: Integers  # by edge: when it was
     cpu_times_ns: Integers  # by edge: the process's CPU time, and that of code not counted (as ``memory`` has it)
+    give_back: Callable[[], None] = lambda: None  # entries that were read are not needed for now
 
     @classmethod
     def of(cls, memory: SharedMemory, file: LogFile | None = None) -> Log:
         """As it stands now; ``file``: that it goes into. Blocks that are being copied meanwhile by another thread are
         not in it."""
         ends = memory.log_ends()
-        entries = (file or LogFile(memory)).entries()[: ends[-1] if len(ends) else 0]
+        file = file or LogFile(memory)
+        entries = file.entries()[: ends[-1] if len(ends) else 0]
         contexts = memory.contexts()
         return cls(
             contexts,
@@ -101,6 +112,7 @@ class Log:
             ends,
             memory.edge_times(),
             memory.edge_cpu_times(),
+            file.give_back,
         )
 
     @property

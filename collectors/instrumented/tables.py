@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from collectors.instrumented import cache_events
-from collectors.instrumented.accounting import Counted, Event, Sums, add_up, count, count_kernels, merged, starts_of
+from collectors.instrumented.accounting import Sums, add_up, merged, starts_of
 from collectors.instrumented.cache_model import CacheModel
 from collectors.instrumented.events import PROVENANCE, events
 from collectors.instrumented.log import Integers, Log
+from collectors.instrumented.span_counts import Counted, Event, count, count_kernels
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.jit import Known, keep_perf_map
 from collectors.shared.symbols.kernels import Kernel

@@ -8,12 +8,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.instrumented import accounting
-from collectors.instrumented.accounting import Counted, Sums, add_up, count, count_kernels, merged, starts_of
+from collectors.instrumented import accounting, span_counts
+from collectors.instrumented.accounting import Sums, add_up, merged, starts_of
 from collectors.instrumented.events import Event
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
 from collectors.instrumented.memory import BLOCK, LOG_ENTRY, Context
+from collectors.instrumented.span_counts import Counted, count, count_kernels
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
 from hwprof.collector.contract import CountedSpan
@@ -187,7 +188,37 @@ def test_a_log_comes_to_the_same_in_parts_of_any_size(
         in_parts = sums(made)
     finally:
         accounting.PART = whole  # type: ignore[misc]
-    for name in ("interval", "thread", "kernel", "facts"):
+    for name in ("interval", "thread", "kernel"):
         assert getattr(in_parts, name).tolist() == getattr(together, name).tolist(), name
+    assert [fact.tolist() for fact in in_parts.facts] == [fact.tolist() for fact in together.facts]
     instructions = sum((3, 2)[block] * times for _, block, times in entries)
-    assert together.facts[:, Fact.INSTRUCTIONS].sum() == instructions
+    assert together.facts[Fact.INSTRUCTIONS].sum() == instructions
+
+
+@given(
+    entries=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 9)), max_size=40),
+    spans=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)).map(sorted), max_size=12),
+    at_once=st.integers(1, 20),
+)
+def test_kernels_are_the_same_however_many_rows_are_looked_at_at_once(
+    entries: list[tuple[int, int, int]], spans: list[list[int]], at_once: int
+) -> None:
+    made = sums(log([7, 8], entries, [len(entries) * (edge + 1) // 9 for edge in range(9)]))
+    wanted = [CountedSpan(number, 0, *edges) for number, edges in enumerate(spans)]
+    together, whole = count_kernels(made, wanted, EDGES, [INSTRUCTIONS, MEMORY]), span_counts.ROWS
+    span_counts.ROWS = at_once  # type: ignore[misc]
+    try:
+        apart = count_kernels(made, wanted, EDGES, [INSTRUCTIONS, MEMORY])
+    finally:
+        span_counts.ROWS = whole  # type: ignore[misc]
+    columns = ("span", "thread", "kernel", "event", "value")
+    assert rows(apart, *columns) == rows(together, *columns)
+
+
+def test_amounts_of_any_size_are_kept() -> None:
+    """Columns are of the smallest type that holds them; sums of them, and of columns of other types, are not."""
+    made = sums(log([7], [(0, 0, 80), (0, 0, 1 << 40)], [1, 2]))
+    assert {fact.dtype.itemsize for fact in made.facts} == {1, 8}
+    both = [CountedSpan(0, 0, 0, 1)]
+    assert count(made, both, np.array([0, 1]), [INSTRUCTIONS, MEMORY], MAIN).value.tolist() == [3 << 40, 3 << 40]
+    assert count_kernels(made, both, np.array([0, 1]), [INSTRUCTIONS]).value.tolist() == [3 << 40]

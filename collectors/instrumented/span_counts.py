@@ -1,0 +1,167 @@
+"""From sums by interval, thread and kernel to counts by span, thread and event, and by kernel. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from collectors.instrumented.accounting import Sums, sum_runs
+from collectors.instrumented.log import Integers
+from collectors.shared.symbols.domains import Domain
+from hwprof.collector.contract import CountedSpan
+
+ROWS: Final = 1 << 17
+"""Of sums, whose events are there at a time: 25 MB."""
+
+Weights = npt.NDArray[np.int64]
+
+
+class Event(Protocol):
+    """A reported figure: a weighted sum of facts."""
+
+    @property
+    def full_name(self) -> str:
+        """As tables have it."""
+
+    @property
+    def counted_domains(self) -> frozenset[Domain]:
+        """Whose code counts."""
+
+    @property
+    def of_kernels(self) -> bool:
+        """Whether it is reported of kernels too."""
+
+    @property
+    def busiest(self) -> bool:
+        """Whether only the thread counts that has the most between two edges."""
+
+    def weights(self) -> npt.NDArray[np.int64]:
+        """Shape (facts,)."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows of a table as arrays of equal length: ``span`` is an index into the spans, ``event`` into the events,
+    ``kernel`` into the kernels (empty where they are summed)."""
+
+    span: Integers
+    thread: Integers
+    kernel: Integers
+    event: Integers
+    value: Integers
+
+
+def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event], main_tid: int) -> Counted:
+    """For every span, thread and event the value, zeros included. ``edges``: for each edge of the spans its number
+    in the log. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
+    main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
+    begin, end = _edges(spans, edges)
+    domains = list(Domain)
+    domain_of = np.array([domains.index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.int64)[sums.kernel]
+    everything = slice(0, len(sums.interval))
+    columns = []
+    for event in events:
+        counted = np.array([domain in event.counted_domains for domain in domains])[domain_of]
+        by_interval = _by_interval(sums, np.where(counted, _weighted(sums, event.weights(), everything), 0))
+        if event.busiest:
+            most = by_interval.max(axis=1)
+            by_interval[:] = 0
+            by_interval[:, main] = most
+        so_far = np.cumsum(by_interval, axis=0)
+        columns.append(so_far[end] - so_far[begin])
+    value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), len(sums.tids), 0), dtype=np.int64)
+    span, thread, event_number = (index.ravel() for index in np.indices(value.shape))
+    return Counted(span, thread, np.empty(0, dtype=np.int64), event_number, value.ravel())
+
+
+def _by_interval(sums: Sums, values: Integers) -> Integers:
+    """Shape (intervals, threads), of values by row."""
+    dense = np.zeros((sums.intervals, len(sums.tids)), dtype=np.int64)
+    keys, total = sum_runs(sums.interval.astype(np.int64) * len(sums.tids) + sums.thread, values)  # as rows are ordered
+    dense.reshape(-1)[keys] = total
+    return dense
+
+
+def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event]) -> Counted:
+    """As ``count``, by kernel, without zeros. Every domain's kernels are in it, the OpenMP runtime's too."""
+    chosen = [number for number, event in enumerate(events) if event.of_kernels]
+    if not spans or not chosen:
+        return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
+    weights = [events[number].weights() for number in chosen]
+    begin, end = _edges(spans, edges)
+    low = np.searchsorted(sums.interval, begin, side="right").tolist()  # the first row after the edge `begin`
+    high = np.searchsorted(sums.interval, end, side="right").tolist()
+    ranges = [slice(*rows) for rows in zip(low, high, strict=True)]
+    found = [
+        _rows_of(number, *totals, len(sums.kernels), np.array(chosen))
+        for number, totals in enumerate(_by_kernel(sums, ranges, weights))
+    ]
+    return Counted(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def _by_kernel(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) -> Iterator[tuple[Integers, Integers]]:
+    """Of each range of rows its threads and kernels, as one number, and their events. Ranges follow one another, or lie
+    in one another: those of many layers have few rows together."""
+    at, values = slice(0, 0), _events_of(sums, slice(0, 0), weights)
+    for number, rows in enumerate(ranges):
+        if rows.stop - rows.start > ROWS:
+            yield _of_many(sums, rows, weights)
+            continue
+        if not at.start <= rows.start <= rows.stop <= at.stop:
+            stops = [one.stop for one in ranges[number:] if rows.start <= one.start and one.stop <= rows.start + ROWS]
+            at = slice(rows.start, max(stops))
+            values = _events_of(sums, at, weights)
+        yield _of_few(sums, rows, values[rows.start - at.start : rows.stop - at.start])
+
+
+def _of_many(sums: Sums, rows: slice, weights: Sequence[Weights]) -> tuple[Integers, Integers]:
+    """A part of the rows after the other."""
+    keys, totals = [], []
+    for start in range(rows.start, rows.stop, ROWS):
+        part = slice(start, min(start + ROWS, rows.stop))
+        found = _of_few(sums, part, _events_of(sums, part, weights))
+        keys.append(found[0])
+        totals.append(found[1])
+    return _summed(np.concatenate(keys), np.concatenate(totals))
+
+
+def _of_few(sums: Sums, rows: slice, values: Integers) -> tuple[Integers, Integers]:
+    """``values``: of these rows."""
+    return _summed(sums.thread[rows].astype(np.int64) * len(sums.kernels) + sums.kernel[rows], values)
+
+
+def _summed(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
+    order = np.argsort(keys, kind="stable")
+    return sum_runs(keys[order], values[order])
+
+
+def _events_of(sums: Sums, rows: slice, weights: Sequence[Weights]) -> Integers:
+    """Shape (rows, events)."""
+    return np.stack([_weighted(sums, one, rows) for one in weights], axis=-1)
+
+
+def _weighted(sums: Sums, weights: Weights, rows: slice) -> Integers:
+    """``facts @ weights``, where most weights are 0: products of integers have no fast library."""
+    total: Integers = np.zeros(rows.stop - rows.start, dtype=np.int64)
+    for number in np.flatnonzero(weights).tolist():
+        total += sums.facts[number][rows].astype(np.int64) * weights[number]
+    return total
+
+
+def _rows_of(
+    span: int, keys: Integers, totals: Integers, kernels: int, events: Integers
+) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+    """Those of a span, as ``Counted`` has them."""
+    row, column = np.nonzero(totals)
+    thread, kernel = np.divmod(keys[row], kernels)
+    return np.full(len(row), span, dtype=np.int64), thread, kernel, events[column], totals[row, column]
+
+
+def _edges(spans: Sequence[CountedSpan], edges: Integers) -> tuple[Integers, Integers]:
+    begin = np.array([span.begin_edge for span in spans], dtype=np.int64)
+    end = np.array([span.end_edge for span in spans], dtype=np.int64)
+    return edges[begin], edges[end]
