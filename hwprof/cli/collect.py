@@ -79,6 +79,14 @@ def _counters_help() -> str:
     help="In the place of --iterations: for so long the measure pass iterates, 3 times at least. Of very many "
     "iterations some watch their layers, evenly spread.",
 )
+@click.option(
+    "--precision",
+    "precision_percent",
+    type=RealRange(min=0, min_open=True, max=100),
+    metavar="PERCENT",
+    help="The measure pass ends when the median time of each layer with half a percent of the time is known to within "
+    "so much (half of its 95% interval), or after --time, which is 20 s here.",
+)
 @click.option("--warmup", type=click.IntRange(0, MOST), default=2, show_default=True, help="Iterations before that.")
 @click.option(
     "--wait-quiet",
@@ -152,6 +160,7 @@ def _counters_help() -> str:
 def collect_command(
     iterations: int | None,
     time_s: float | None,
+    precision_percent: float | None,
     warmup: int,
     wait_quiet_s: float | None,
     with_peaks: bool,
@@ -178,7 +187,7 @@ def collect_command(
       hwprof collect --model package.module:factory --input-shape 1,3,224,224
       hwprof collect --model yolov7 --weights yolov7.pt --passes measure
       hwprof collect --model yolov7 --try
-      hwprof collect --model yolov8n --time 60
+      hwprof collect --model yolov8n --time 60 --precision 1
       hwprof collect --model yolov7 --events cpi,cache,topdown
       hwprof collect --model yolov8n --events cycles,r20c7:u,cpu/event=0xc7,umask=0x80/u
       hwprof collect --model yolov8n --imgsz 320 --counters callgrind --cache-sim
@@ -203,6 +212,7 @@ def collect_command(
         asked=theirs.asked,
         iterations=iterations,
         time_s=time_s,
+        precision=precision_percent / 100 if precision_percent is not None else None,
         warmup=warmup,
         off=off,
         options=theirs.options,

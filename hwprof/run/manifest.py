@@ -191,6 +191,17 @@ class ClockRecord(msgspec.Struct, frozen=True):
     error_ns: Moment
 
 
+class PrecisionRecord(msgspec.Struct, frozen=True):
+    """How well the layers' times were known when a pass ended that goes on until they are known well enough. Errors are
+    half of the 95% interval of a median, of the median."""
+
+    wanted: float
+    error: float  # of the layer that is known worst
+    layer: str
+    layers: Amount  # that have time enough to be asked for
+    iterations: Amount  # that timed them
+
+
 class ClockSnapshot(msgspec.Struct, frozen=True):
     """The kernel's clocks at (nearly) one moment, in nanoseconds."""
 
@@ -220,6 +231,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     metrics: list[MetricDefinition] = []  # what can be derived from the events of this machine's processor
     iterations: list[IterationRecord] = []
     clocks: list[ClockRecord] = []
+    precision: PrecisionRecord | None = None  # None: as many iterations, or as long, as it was told
     kept: bool = False  # interrupted, and what was counted by then is in the tables
     environment: dict[str, str] = {}  # what the worker's was given beside the user's
     threads: Amount | None = None  # where the pass used another number than the workload's record says

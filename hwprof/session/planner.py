@@ -39,6 +39,7 @@ def plan_passes(
     iterations: int | None,
     warmup: int,
     time_s: float | None = None,
+    precision: float | None = None,
     off: Collection[str] = (),
     named: Collection[str] = (),
     asked: Collection[str] = (),
@@ -50,9 +51,10 @@ def plan_passes(
     """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
     the user does not want, ``named`` those that the user listed, ``asked`` those that options ask for. ``options`` by
     collector, and ``passes_of``, where one is to run in others than its own. ``iterations``: None for ``ITERATIONS``,
-    or as many as ``ENOUGH_S`` allows. ``time_s``: of the measure pass, in the place of its iterations.
-    ``wait_quiet_s``: how long each pass waits for a quiet machine at most; not those
-    that are far slower than what they measure, and whose times nobody reads.
+    or as many as ``ENOUGH_S`` allows. ``time_s``: of the measure pass, in the place of its iterations;
+    ``precision``: of that time, or of ``ENOUGH_S``, only as much as it takes to know layers so well.
+    ``wait_quiet_s``: how long each pass waits for a quiet machine at most; not those that are far slower than what they
+    measure, and whose times nobody reads.
 
     Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
     ``HwprofError`` where a counter that was asked for by name, or a collector with options, does not work.
@@ -70,11 +72,9 @@ def plan_passes(
     _check(further, surveyed, off)
     where = _Where(passes_of or {}, passes, {*named, *asked})
     all_options = {**counters.options, **further}
-    if time_s is not None and (iterations is not None or MEASURE not in passes):
-        why = "--iterations says how many" if iterations is not None else f"--passes has no {MEASURE}"
-        raise UsageError(f"--time is how long the measure pass iterates, and {why}", "leave one of them out")
-    if time_s is not None and not warmup:
-        raise UsageError("--time needs a warm-up, which tells how many iterations fit", "--warmup 1")
+    if time_s is not None or precision is not None:
+        _check_time("--time" if time_s is not None else "--precision", passes, iterations, warmup)
+        time_s = ENOUGH_S[MEASURE] if time_s is None else time_s
     enough_s = ENOUGH_S if iterations is None else {}
     iterations = ITERATIONS if iterations is None else iterations
     shared = [
@@ -89,7 +89,8 @@ def plan_passes(
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
     if time_s is not None:
-        shared = [msgspec.structs.replace(one, time_s=time_s) if one.name == MEASURE else one for one in shared]
+        over_time = {"time_s": time_s, "precision": precision}
+        shared = [msgspec.structs.replace(one, **over_time) if one.name == MEASURE else one for one in shared]
     plans = compare_outputs(
         shared
         + [
@@ -102,6 +103,15 @@ def plan_passes(
     )
     waiting = [0.0 if plan.slow else wait_quiet_s for plan in plans]
     return [msgspec.structs.replace(plan, wait_quiet_s=s) for plan, s in zip(plans, waiting, strict=True)]
+
+
+def _check_time(option: str, passes: Sequence[str], iterations: int | None, warmup: int) -> None:
+    """Raises ``UsageError`` where the measure pass cannot go on for some time, as the option wants it."""
+    if iterations is not None or MEASURE not in passes:
+        why = "--iterations says how many" if iterations is not None else f"--passes has no {MEASURE}"
+        raise UsageError(f"{option} says how long the measure pass iterates, and {why}", "leave one of them out")
+    if not warmup:
+        raise UsageError(f"{option} needs a warm-up, which tells how many iterations fit", "--warmup 1")
 
 
 def compare_outputs(plans: Sequence[PassPlan]) -> list[PassPlan]:

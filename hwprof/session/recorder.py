@@ -262,6 +262,16 @@ class SpanRecorder:
             for record in self._records
         )
 
+    def layer_times_ns(self, iteration: int, paths: Container[str]) -> dict[str, int]:
+        """How long the calls of these layers took together, of the last iteration that was recorded."""
+        times: dict[str, int] = {}
+        for record in reversed(self._records):
+            if record.iteration != iteration:
+                break
+            if record.kind == "layer" and record.path in paths:
+                times[record.path] = times.get(record.path, 0) + record.end_ns - record.begin_ns
+        return times
+
     def calling_threads(self) -> int:
         """From how many threads layers were called."""
         return len({record.thread for record in self._records if record.kind == "layer"})

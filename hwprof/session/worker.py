@@ -33,6 +33,7 @@ from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
 from hwprof.session.messages import Built, Finished, Order, Phase, PhaseBegins, Reached, Step
 from hwprof.session.plan import FEWEST, joint_sets, schedule, that_fit, with_bare
+from hwprof.session.precision import Precision
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
@@ -111,6 +112,8 @@ class _Worker:
         self._interrupted: str | None = None  # how far it came
         self._once_s: float | None = None  # the last iteration of the warm-up
         self._notes: list[str] = []  # on the workload
+        wanted = order.plan.precision
+        self._precision = Precision(wanted) if wanted is not None else None
         self._pid = os.getpid()
         self._record = PassRecord(name=order.plan.name, pid=self._pid, main_tid=self._pid)
 
@@ -202,7 +205,7 @@ class _Worker:
         begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
         try:
             for done, iteration in enumerate(self._one_by_one(planned, pieces)):
-                if self._is_over(done, begin_ns):
+                if self._is_over(done, begin_ns) or (done >= len(planned) and self._is_precise()):
                     break
                 if done:
                     self._collectors.between_iterations()
@@ -217,6 +220,8 @@ class _Worker:
                 self._collectors.iteration_edge()
                 if not (self._plan.slow and iteration.layers_counted):
                     self._step()
+                if self._precision is not None and not (iteration.bare or iteration.layers_counted):
+                    self._precision.add(self._recorder.layer_times_ns(iteration.index, self._watch.leaves))
         except Halted:
             self._interrupted = self._how_far(planned)
         if self._plan.halts:
@@ -225,6 +230,8 @@ class _Worker:
             of = f" of {len(planned)}" if self._plan.time_s is None else ""
             self._interrupted = f"after {len(self._record.iterations) - warmup}{of} iterations"
         self._record.measured_ns = time.monotonic_ns() - begin_ns
+        if self._precision is not None:
+            self._record.precision = self._precision.look()
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
         if throttled is not None and (now := cgroup.throttling()) is not None:
@@ -265,6 +272,10 @@ class _Worker:
             return True
         time_s = self._plan.time_s
         return time_s is not None and done >= FEWEST and time.monotonic_ns() - begin_ns > time_s * 1e9
+
+    def _is_precise(self) -> bool:
+        """Each layer's time is known as well as the user wants it."""
+        return self._precision is not None and self._precision.is_reached()
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""

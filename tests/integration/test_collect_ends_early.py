@@ -114,6 +114,28 @@ def test_a_pass_goes_on_for_as_long_as_it_is_told(tmp_path: Path, time_s: float)
     assert sum(not one.warmup for one in measure.iterations) > 20
 
 
+@pytest.mark.parametrize(
+    ("percent", "time_s", "fewest_s", "most_s", "told"),
+    [
+        ("60", "20", 0.0, 15.0, "timed iterations, each layer ±"),
+        ("0.001", "2", 2.0, 3.0, "not to ±0.001%. Try: --time with more seconds"),
+    ],
+)
+def test_a_pass_ends_when_layers_are_known_well_enough(
+    tmp_path: Path, percent: str, time_s: str, fewest_s: float, most_s: float, told: str
+) -> None:
+    (tmp_path / "counts.py").write_text(COUNTS)
+    options = ("--precision", percent, "--passes", "measure", "--no-instrumented")
+    done = hwprof(
+        "collect", "--model", "counts:model", "--input-shape", "1,3", *options, "--time", time_s, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    (measure,) = RunDirectory.latest(tmp_path / "results").manifest.passes
+    assert measure.measured_ns is not None and fewest_s <= measure.measured_ns / 1e9 < most_s
+    assert told in " ".join(done.stdout.split())
+    assert measure.reason is None, "it did not end early"
+
+
 def _register(place: Path, name: str, stop: str) -> dict[str, str]:
     """A third party's collector, as its package would register it; the environment with it."""
     (place / f"{name}.py").write_text(

@@ -35,6 +35,9 @@ class Noise(Part, kw_only=True, frozen=True):
     median_over_min: float | None  # of the time of the inference
     slow: int = 0  # of the iterations that times are of, those that take a fifth longer than the median
     drift: float | None  # last third over first third, minus 1; null: no trend
+    precision: float | None = None  # of the layer known worst, half of its median's 95% interval; null: none was wanted
+    precision_wanted: float | None = None
+    precision_layer: str | None = None  # the one that is known worst
     others: bool  # took more than 5%, of all threads' time or of an iteration that times are of; limited, narrowed
     spread: bool  # the median is far from the minimum, or a fifth of the iterations from the median
 
@@ -50,4 +53,12 @@ def build(analysis: RunAnalysis) -> Noise | Unavailable:
     if measured is None:
         return Unavailable("no pass was completed")
     found = noise(measured.record, measured.attribution, analysis.threads, analysis.machine.usable_processors)
-    return Noise(**vars(found), others=found.others, spread=found.spread)
+    known = measured.record.precision
+    return Noise(
+        **vars(found),
+        precision=known.error if known is not None else None,
+        precision_wanted=known.wanted if known is not None else None,
+        precision_layer=known.layer if known is not None else None,
+        others=found.others,
+        spread=found.spread,
+    )

@@ -129,7 +129,13 @@ def _circumstances(page: Page) -> str:
     found = page.part(Noise)
     if found is not None:
         calm = not noise.warnings(document, page.glyphs) and preempted(page) < DISTURBED
-        words.append(f"{figures.plural(found.timed, 'timed iteration')}{', quiet' if calm else ''}")
+        known = noise.precision(found, page.glyphs)
+        timed = [
+            figures.plural(found.timed, "timed iteration"),
+            *([known] if known else []),
+            *(["quiet"] if calm else []),
+        ]
+        words.append(", ".join(timed))
     return page.glyphs.separator.join(words)
 
 

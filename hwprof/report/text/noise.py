@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hwprof.printable import printable
 from hwprof.report.document.document import Document
 from hwprof.report.document.noise import Noise
 from hwprof.report.text import figures
@@ -15,6 +16,7 @@ MORE_ALLOWED = "a higher CPU limit (docker run --cpus, resources.limits.cpu, cpu
 
 AS_IT_WAS = "collect again, and leave its affinity as it is (taskset, sched_setaffinity, cpuset)"
 
+LONGER = "--time with more seconds"
 WARMER = "more --warmup"
 COOLER = "collect again after a pause: a processor that is hot runs slower"
 
@@ -35,14 +37,36 @@ def warnings(document: Document, glyphs: Glyphs) -> list[str]:
     if found.drift is not None:
         drift = _drift(found.drift, "the last third of the iterations")
         said.append(explain(drift, None if found.timed_disturbed else WARMER if found.drift < 0 else COOLER))
-    return said
+    return [*said, *_not_precise(found, glyphs)]
 
 
 def brief(document: Document, glyphs: Glyphs) -> list[str]:
-    """The first of them, and a drift whatever else is wrong."""
+    """The first of them; a drift, and what the user wanted and did not get, whatever else is wrong."""
     said, found = warnings(document, glyphs), document.part(Noise)
-    further = found.drift if found is not None and len(said) > 1 else None
-    return [*said[:1], *([] if further is None else [f"and {_drift(further, 'the last third')}"])]
+    if found is None or len(said) < 2:
+        return said
+    drift = [] if found.drift is None else [f"and {_drift(found.drift, 'the last third')}"]
+    return [said[0], *drift, *_not_precise(found, glyphs)]
+
+
+def precision(found: Noise, glyphs: Glyphs) -> str:
+    """``each layer ±1.8%``, where that was wanted and is so; else nothing."""
+    if found.precision is None or _not_precise(found, glyphs):
+        return ""
+    return f"each layer {_within(found.precision, glyphs)}"
+
+
+def _not_precise(found: Noise, glyphs: Glyphs) -> list[str]:
+    known, wanted = found.precision, found.precision_wanted
+    if known is None or wanted is None or known <= wanted:
+        return []
+    layer, within = printable(found.precision_layer or ""), _within(known, glyphs)
+    return [explain(f"the time of layer {layer} is known to {within}, not to {_within(wanted, glyphs)}", LONGER)]
+
+
+def _within(error: float, glyphs: Glyphs) -> str:
+    percent = 100 * error
+    return f"{glyphs.plus_minus}{percent:.3g}%" if percent < 999.5 else f"{glyphs.plus_minus}{percent:,.0f}%"
 
 
 def _drift(change: float, last: str) -> str:

@@ -271,6 +271,29 @@ def test_a_drift_is_told_whatever_else_is_wrong(
     assert ("other programs" in block) == others and ("times vary" in block) == (spread and not others)
 
 
+@pytest.mark.parametrize("others", [True, False])
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        (None, None),
+        (0.0123, "timed iterations, each layer ±1.23%"),
+        (0.124, "the time of layer model.0.conv is known to ±12.4%, not to ±2%. Try: --time with more seconds"),
+        (45.6, "is known to ±4,560%, not to ±2%."),
+    ],
+)
+def test_how_well_layers_are_known_is_told_where_that_was_wanted(
+    others: bool, known: float | None, told: str | None, tmp_path: Path
+) -> None:
+    document = builder.build(runs.sampled(tmp_path), 8)
+    wanted = None if known is None else 0.02
+    found = msgspec.structs.replace(
+        part(document, Noise), others=others, precision=known, precision_wanted=wanted, precision_layer="model.0.conv"
+    )
+    text = " ".join(shown(replaced(document, found), 80).split())
+    assert told in text if told is not None else "±2%" not in text and "each layer" not in text
+    assert ("NOISY" in text) is (others or (known is not None and known > 0.02))
+
+
 def test_shares_of_few_samples_say_how_few(tmp_path: Path) -> None:
     document = builder.build(runs.sampled(tmp_path), 8)
     part = BudgetPart(

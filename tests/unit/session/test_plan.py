@@ -99,14 +99,22 @@ def test_bare_iterations_lie_evenly_among_those_that_watch(watched: int, further
     [
         (["measure"], 5, 2, "--iterations says how many"),
         (["trace"], None, 2, "--passes has no measure"),
-        (["measure"], None, 0, "--time needs a warm-up"),
+        (["measure"], None, 0, "needs a warm-up"),
     ],
 )
+@pytest.mark.parametrize(("option", "given"), [("--time", {"time_s": 1.0}), ("--precision", {"precision": 0.01})])
 def test_a_time_for_a_pass_without_any_is_refused(
-    passes: list[str], iterations: int | None, warmup: int, told: str
+    passes: list[str], iterations: int | None, warmup: int, told: str, option: str, given: dict[str, float]
 ) -> None:
-    with pytest.raises(UsageError, match=told):
-        plan_passes([], passes, iterations=iterations, warmup=warmup, time_s=1.0)
+    with pytest.raises(UsageError, match=f"{option} .*{told}"):
+        plan_passes([], passes, iterations=iterations, warmup=warmup, **given)  # type: ignore[arg-type]
+
+
+def test_a_precision_has_as_much_time_as_iterations_have_by_default() -> None:
+    plans = plan_passes([], ["measure", "trace"], iterations=None, warmup=2, precision=0.01)
+    assert [(plan.time_s, plan.precision) for plan in plans] == [(20.0, 0.01), (None, None)]
+    (plan,) = plan_passes([], ["measure"], iterations=None, warmup=2, precision=0.01, time_s=60.0)
+    assert (plan.time_s, plan.precision) == (60.0, 0.01)
 
 
 def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:

@@ -1,0 +1,63 @@
+"""How well the times of layers are known while a pass goes on, so that it may end when they are known well enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hwprof.analysis.intervals import MAD_TO_SIGMA, MEDIAN_TO_MEAN, STUDENT_95
+from hwprof.run.manifest import PrecisionRecord
+
+SMALLEST_SHARE: Final = 0.005
+"""Of the time of all layers: what a smaller one takes matters to nobody, and varies by more."""
+
+FEWEST: Final = 6
+"""Iterations: of fewer the errors of medians are not known (see ``statistics.median_error``)."""
+
+AGAIN_AFTER: Final = 1.1
+"""Times as many iterations: a look takes longer the more there are."""
+
+
+class Precision:
+    """Of the times of layers by iteration."""
+
+    def __init__(self, wanted: float) -> None:
+        """``wanted``: half of the 95% interval of each median, of the median."""
+        self._wanted = wanted
+        self._times_ns: list[Mapping[str, int]] = []
+        self._next_look = FEWEST
+
+    def add(self, times_ns: Mapping[str, int]) -> None:
+        """Those of one more iteration."""
+        self._times_ns.append(times_ns)
+
+    def is_reached(self) -> bool:
+        """Whether every layer is known so well; asked after each iteration, it looks now and then."""
+        if len(self._times_ns) < self._next_look:
+            return False
+        self._next_look = max(len(self._times_ns) + 1, int(len(self._times_ns) * AGAIN_AFTER))
+        found = self.look()
+        return found is not None and found.error <= self._wanted
+
+    def look(self) -> PrecisionRecord | None:
+        """At all iterations so far; None: too few. Layers that some of them did not call are not asked for."""
+        if len(self._times_ns) < 2:
+            return None
+        import numpy as np  # its library starts threads: not before torch's is there
+
+        layers = [name for name in self._times_ns[0] if all(name in times for times in self._times_ns)]
+        times = np.array([[of[name] for name in layers] for of in self._times_ns], dtype=np.float64)
+        medians = np.median(times, axis=0)
+        large = np.flatnonzero(medians >= SMALLEST_SHARE * medians.sum())
+        if not len(large):
+            return None
+        mads = np.median(np.abs(times[:, large] - medians[large]), axis=0)
+        errors = _standard_errors(len(times)) * mads / medians[large]
+        worst = int(errors.argmax())
+        return PrecisionRecord(self._wanted, float(errors[worst]), layers[large[worst]], len(large), len(times))
+
+
+def _standard_errors(values: int) -> float:
+    """What a MAD of so many values is to be multiplied by for half of their median's 95% interval."""
+    student = next(student for freedom, student in reversed(STUDENT_95) if freedom < values)
+    return float(student * MEDIAN_TO_MEAN * MAD_TO_SIGMA / values**0.5)

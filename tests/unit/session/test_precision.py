@@ -1,0 +1,58 @@
+"""A pass may end when its layers' times are known well enough: as well as the report says that they are."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis import statistics
+from hwprof.session.precision import FEWEST, Precision
+
+
+def reached_after(precision: Precision, *times_ns: dict[str, int], most: int = 1000) -> int:
+    """How many iterations of these in turn it takes."""
+    for done in range(most):
+        if precision.is_reached():
+            return done
+        precision.add(times_ns[done % len(times_ns)])
+    return most
+
+
+def test_layers_that_always_take_the_same_are_known_soon() -> None:
+    assert reached_after(Precision(0.001), {"a": 1_000, "b": 2_000}) == FEWEST
+
+
+def test_one_that_varies_takes_longer_the_better_it_is_to_be_known() -> None:
+    varies = {"a": 1_000, "b": 1_900}, {"a": 1_000, "b": 2_000}, {"a": 1_000, "b": 2_100}
+    after = [reached_after(Precision(wanted), *varies) for wanted in (0.04, 0.02, 0.01)]
+    assert FEWEST < after[0] < after[1] < after[2] < 1000
+    assert after[2] > 3.5 * after[1], "the error falls with the root of the number, Student's factor faster"
+
+
+def test_small_layers_and_those_not_always_called_are_not_waited_for() -> None:
+    noisy = {"a": 1_000_000, "small": 10}, {"a": 1_000_000, "small": 4_000}, {"a": 1_000_000, "odd": 500_000}
+    precision = Precision(0.01)
+    assert reached_after(precision, *noisy) == FEWEST
+    found = precision.look()
+    assert found is not None and (found.layer, found.layers, found.iterations) == ("a", 1, FEWEST)
+
+
+def test_without_layers_it_goes_on() -> None:
+    precision = Precision(0.5)
+    assert reached_after(precision, {}, most=50) == 50
+    assert precision.look() is None
+
+
+@given(st.lists(st.integers(900, 1_100), min_size=2, max_size=40))
+def test_the_error_is_the_one_that_tables_have(times_ns: list[int]) -> None:
+    precision = Precision(0.01)
+    for time_ns in times_ns:
+        precision.add({"a": time_ns})
+    found = precision.look()
+    table = pl.DataFrame({"time": times_ns}).select(
+        pl.col("time").median().alias("median"), statistics.mad("time").alias("mad"), pl.len().alias("values")
+    )
+    (error,) = table.select(statistics.median_error("mad", "values") / pl.col("median")).to_series()
+    assert found is not None and found.error == pytest.approx(error)
