@@ -190,9 +190,11 @@ def _message(error: click.ClickException) -> str:
     """As click has it; for an option that there is not, which click likens to any, what is meant most likely."""
     if not isinstance(error, click.NoSuchOption):
         return error.format_message()
-    from hwprof.cli.near_options import meant
+    likely: list[str] = []
+    with suppress(OSError):  # no descriptor is left to read the module
+        from hwprof.cli.near_options import meant
 
-    likely = meant(error.option_name, error.ctx) if error.ctx is not None else []
+        likely = meant(error.option_name, error.ctx) if error.ctx is not None else []
     return f"{error.message} Did you mean {' or '.join(likely)}?" if likely else error.message
 
 

@@ -260,6 +260,9 @@ class RunDirectory:
         from hwprof.run.tables import readable, require_values
 
         file = self.path / f"{table}.parquet"
+        if self._is_unsealed(table):
+            self.read(table)  # all of it, which nobody's threads say anything of
+            return
         with readable(file):
             require_values(file, table, self.scan(table))
 
@@ -272,10 +275,13 @@ class RunDirectory:
         from hwprof.run.tables import readable
 
         file = self.path / f"{table}.parquet"
-        unknown = table not in self.manifest.tables and file.exists()  # of an older version
         # where one of those is damaged, threads of polars' panic and print
-        with silent_libraries() if unknown else contextlib.nullcontext(), readable(file):
+        with silent_libraries() if self._is_unsealed(table) else contextlib.nullcontext(), readable(file):
             return rows.collect()
+
+    def _is_unsealed(self, table: str) -> bool:
+        """Whether nothing says what its file was when it was written: an older version wrote it."""
+        return table not in self.manifest.tables and (self.path / f"{table}.parquet").exists()
 
     def remove(self) -> None:
         """Takes the run off the disk."""

@@ -23,6 +23,9 @@ ROOT: Final = Path(__file__).parents[2]
 MARK: Final = "HWPROF_FAULTS_CASE"
 """In the environment of all processes of a case."""
 
+NO_INTERPRETER: Final = "Fatal Python error: init_import_site"
+"""A signal ended Python's own start, of which hwprof has no part."""
+
 LOOK_EVERY_S: Final = 0.005
 
 
@@ -57,6 +60,8 @@ class Fresh:
                     unheard=os.WIFSIGNALED(status) and not any((folder / "results").glob("*")),
                 )
             )
+            if case.signals and outcomes[-1].err.startswith(NO_INTERPRETER):
+                outcomes[-1].err, outcomes[-1].unheard = "", True
         outcomes[-1].left = left_alive(lambda one: f"{MARK}={mark}".encode() in (one / "environ").read_bytes())
         return outcomes
 

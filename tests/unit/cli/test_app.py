@@ -214,3 +214,18 @@ def test_csv_is_as_it_is_but_on_a_terminal(stream: io.StringIO, kept: bool, monk
     streams.print_csv("a,b\n\x1b[31mred,1\n")
     assert ("\x1b" in stream.getvalue()) is kept
     assert stream.getvalue().count("\n") == 2
+
+
+def test_an_unknown_option_is_told_without_a_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module that knows what is likely meant cannot be read then."""
+
+    class NoDescriptors:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name.endswith("near_options"):
+                raise OSError(24, "Too many open files")
+
+    monkeypatch.delitem(sys.modules, "hwprof.cli.near_options", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [NoDescriptors(), *sys.meta_path])
+    done = hwprof_here("report", "--layrs")
+    assert done.returncode == 2
+    assert done.stderr.startswith("hwprof: No such option '--layrs'.") and len(done.stderr.splitlines()) == 1
