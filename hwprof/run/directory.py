@@ -259,12 +259,9 @@ class RunDirectory:
         """Raises ``HwprofError`` where rows that are going to be scanned lack what every row has."""
         from hwprof.run.tables import readable, require_values
 
-        file = self.path / f"{table}.parquet"
-        if self._is_unsealed(table):
-            self.read(table)  # all of it, which nobody's threads say anything of
-            return
-        with readable(file):
-            require_values(file, table, self.scan(table))
+        file, unsealed = self.path / f"{table}.parquet", self._is_unsealed(table)
+        with self._silence(table), readable(file):
+            require_values(file, table, self.scan(table), decode_all=unsealed)
 
     def _whole(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
         from hwprof.run.tables import whole
@@ -275,9 +272,12 @@ class RunDirectory:
         from hwprof.run.tables import readable
 
         file = self.path / f"{table}.parquet"
-        # where one of those is damaged, threads of polars' panic and print
-        with silent_libraries() if self._is_unsealed(table) else contextlib.nullcontext(), readable(file):
+        with self._silence(table), readable(file):
             return rows.collect()
+
+    def _silence(self, table: str) -> contextlib.AbstractContextManager[None]:
+        """Where a table is damaged, threads of polars' panic and print; of one that is sealed that is known before."""
+        return silent_libraries() if self._is_unsealed(table) else contextlib.nullcontext()
 
     def _is_unsealed(self, table: str) -> bool:
         """Whether nothing says what its file was when it was written: an older version wrote it."""

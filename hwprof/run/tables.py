@@ -83,11 +83,12 @@ def whole(path: Path, table: str, frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def require_values(path: Path, table: str, rows: pl.LazyFrame) -> None:
+def require_values(path: Path, table: str, rows: pl.LazyFrame, *, decode_all: bool = False) -> None:
     """Raises as ``whole``, for rows that are never in memory at once; whether one is there twice is for whoever
-    collects some of them (``refuse_repeated``)."""
-    columns = pl.col(required(table))
-    found = rows.select(columns.has_nulls()).collect(engine="streaming")
+    collects some of them (``refuse_repeated``). ``decode_all``: the columns too that may lack values are looked at, so
+    that none of them is found to be damaged later."""
+    columns = pl.all() if decode_all else pl.col(required(table))
+    found = rows.select(columns.has_nulls()).collect(engine="streaming").select(required(table))
     _refuse(path, [name for name, has in found.row(0, named=True).items() if has])
     _refuse_times(path, rows.select(_odd_times(table)).collect(engine="streaming"))
 
