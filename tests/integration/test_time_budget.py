@@ -75,7 +75,8 @@ def test_the_report_and_the_page_of_a_layer_say_it(found: tuple[dict[str, Any], 
         assert any(line.startswith("What to change first") for line in lines[:at])
     said = json.loads(hwprof("report", str(run), "--format", "json", cwd=run.parent).stdout)["findings"]["rows"]
     lost = next(one for one in said if one["rule"] in ("dispatch", "python_code"))
-    assert set(lost["layers"][:2]) == {"python", "tiny"} and 0 <= lost["gain_low"] < lost["gain_high"] <= 1
+    # the root's own code may come before the small layers, of which Python has a part only
+    assert {"python", "tiny"} <= set(lost["layers"][:3]) and 0 <= lost["gain_low"] < lost["gain_high"] <= 1
     assert not {"layout_changes", "scalar_pooling"} & {one["rule"] for one in said}, "it convolves nothing"
     page = hwprof("report", str(run), "--layer", "sleeping", cwd=run.parent).stdout
     assert "Where the time goes: blocked" in page
