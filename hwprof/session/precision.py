@@ -48,7 +48,7 @@ class Precision:
         layers = [name for name in self._times_ns[0] if all(name in times for times in self._times_ns)]
         times = np.array([[of[name] for name in layers] for of in self._times_ns], dtype=np.float64)
         medians = np.median(times, axis=0)
-        large = np.flatnonzero(medians >= SMALLEST_SHARE * medians.sum())
+        large = np.flatnonzero((medians > 0) & (medians >= SMALLEST_SHARE * medians.sum()))
         if not len(large):
             return None
         mads = np.median(np.abs(times[:, large] - medians[large]), axis=0)

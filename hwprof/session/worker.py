@@ -230,13 +230,13 @@ class _Worker:
             of = f" of {len(planned)}" if self._plan.time_s is None else ""
             self._interrupted = f"after {len(self._record.iterations) - warmup}{of} iterations"
         self._record.measured_ns = time.monotonic_ns() - begin_ns
-        if self._precision is not None:
-            self._record.precision = self._precision.look()
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
         if throttled is not None and (now := cgroup.throttling()) is not None:
             self._record.throttled = now.times - throttled.times
             self._record.throttled_ns = now.stopped_ns - throttled.stopped_ns
+        if self._precision is not None:
+            self._record.precision = self._precision.look()
 
     def _pieces(self, calls: int, event_sets: int) -> Iterator[list[IterationRecord]]:
         """The iterations after the warm-up, of which each calls layers so often: all of them at once, but of a pass

@@ -45,6 +45,12 @@ def test_without_layers_it_goes_on() -> None:
     assert precision.look() is None
 
 
+def test_a_clock_that_stands_still_tells_nothing() -> None:
+    precision = Precision(0.5)
+    assert reached_after(precision, {"a": 0}, most=50) == 50
+    assert precision.look() is None
+
+
 @given(st.lists(st.integers(900, 1_100), min_size=2, max_size=40))
 def test_the_error_is_the_one_that_tables_have(times_ns: list[int]) -> None:
     precision = Precision(0.01)
