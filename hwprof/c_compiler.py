@@ -3,7 +3,6 @@ folder. They need no headers of Python, so a compiler is all that a machine must
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -132,29 +131,31 @@ def compiler() -> list[str]:
 
 
 def _compile(source: bytes, target: Path) -> None:
-    """Builds beside the target and renames: of several processes that build at once, each has a whole file."""
+    """Builds beside the target and renames: of several processes that build at once, each has a whole file. There, too,
+    is what the compiler keeps meanwhile: one that is ended leaves it."""
     from hwprof import programs  # rarely needed
 
     command = compiler()
     try:
-        handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)
+        folder = Path(tempfile.mkdtemp(prefix="making-", dir=target.parent))
     except OSError as error:
         raise _no_folder(error) from error
-    os.close(handle)
+    made = folder / target.name
     try:
-        command = [*command, *FLAGS, "-o", name, "-x", "c", "-"]
-        ended = programs.run(command, limit_s=COMPILE_TIMEOUT_S, given=source)
+        made.touch()
+        command = [*command, *FLAGS, "-o", str(made), "-x", "c", "-"]
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        ended = programs.run(command, limit_s=COMPILE_TIMEOUT_S, given=source, environment=environment)
         if ended.status:
             raise NoLibraryError(f"the C compiler failed: {ended.reason()}", CHOOSE)
-        with Path(name).open("r+b") as library:
+        with made.open("r+b") as library:
             digest = hashlib.sha256(library.read()).digest()
             library.write(digest)
-        loaded = programs.run([sys.executable, "-IS", "-c", LOAD, name], limit_s=LOAD_TIMEOUT_S)
+        loaded = programs.run([sys.executable, "-IS", "-c", LOAD, str(made)], limit_s=LOAD_TIMEOUT_S)
         if loaded.status:
             raise NoLibraryError(f"what the C compiler wrote does not load: {loaded.reason()}", CHOOSE)
-        Path(name).replace(target)
+        made.replace(target)
     except (OSError, programs.ProgramError) as error:
         raise NoLibraryError(f"the C compiler failed: {error}", CHOOSE) from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -8,6 +8,7 @@ iteration add up to the whole to the last count.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +22,9 @@ from hwprof.analysis.recursion import with_outermost
 from hwprof.analysis.timeline import Timeline
 from hwprof.run.manifest import PassRecord
 from hwprof.run.process_events import WHOLE_PROCESS_TID
+
+ROWS: Final = 200_000
+"""Of counts that are attributed at a time: with what is made of them some 50 MB."""
 
 COUNTED: Final = ("value", "main", "workers", "enabled_ns", "running_ns")
 AMOUNTS: Final = (*COUNTED, "scaled", "scaled_main", "scaled_workers")
@@ -81,14 +85,9 @@ def attribute(
     wholes = wholes.with_columns(owner=pl.lit(WHOLE), leaf=pl.lit(None, pl.Boolean), outermost=True)
     modules = with_callers(owning_spans(kept, layers))
     timed = _with_times(pl.concat([wholes, modules.select(wholes.columns)]))
-    usable, own = countable(record, iterations), own_counts(counts, modules)
-    module_counts = owned_counts(_callers(modules), own, usable)
-    whole_counts = owned_counts(_callers(wholes), counts, usable)
-    what_is_left = pl.lit(wholes["tid"].min(), pl.Int32)  # is that thread's
-    inside = _callers(within(modules, wholes)).with_columns(caller=what_is_left)
-    inside_counts = owned_counts(inside, own, usable)
-    all_counts = pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)])
-    all_counts = all_counts.join(
+    usable = countable(record, iterations)
+    parts = [_of_events(part, modules, wholes, usable) for part in _by_event(counts)]
+    all_counts = pl.concat([pl.DataFrame(schema=COUNTS_SCHEMA), *parts]).join(
         mixed(modules, wholes["tid"].unique().to_list()), on=["owner", "iteration"], how="anti"
     )
     threadless = uncounted.of_callers(timed.filter("layers_counted"), counts)
@@ -105,6 +104,24 @@ def attribute(
         lacking,
         _calls(spans, layers, record),
     )
+
+
+def _by_event(counts: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """All rows of some events at a time, of as many as have ``ROWS`` rows."""
+    rows = counts.group_by("event").agg(rows=pl.len().cast(pl.Int64)).sort("rows", "event")
+    part_of = rows.select("event", part=(pl.col("rows").cum_sum() - pl.col("rows")) // ROWS)
+    for _, part in part_of.group_by("part", maintain_order=True):
+        yield counts if part.height == rows.height else counts.filter(pl.col("event").is_in(part["event"].implode()))
+
+
+def _of_events(counts: pl.DataFrame, modules: pl.DataFrame, wholes: pl.DataFrame, usable: pl.DataFrame) -> pl.DataFrame:
+    """What modules, the whole and nobody have of these counts."""
+    own = own_counts(counts, modules)
+    module_counts = owned_counts(_callers(modules), own, usable)
+    whole_counts = owned_counts(_callers(wholes), counts, usable)
+    what_is_left = pl.lit(wholes["tid"].min(), pl.Int32)  # is that thread's
+    inside = _callers(within(modules, wholes)).with_columns(caller=what_is_left)
+    return pl.concat([module_counts, whole_counts, _counts_left(whole_counts, owned_counts(inside, own, usable))])
 
 
 def _calls(spans: pl.DataFrame, layers: pl.DataFrame, record: PassRecord) -> pl.DataFrame:

@@ -45,11 +45,7 @@ Probed: TypeAlias = tuple[float, float, float]
 def quarters(record: PassRecord, series: pl.DataFrame) -> tuple[Probed, Probed, Probed, Probed] | None:
     """The pass's probes over time; None where a quarter of them is fewer than ``FEWEST``. What is beside the number
     that divides by four is in the middle, in none."""
-    detail = _detail(record)
-    if detail is None:
-        return None
-    probes = series.filter(name=detail.series).sort("time_ns")["value"]
-    ghz = probes.filter(probes.is_finite())
+    ghz = frequencies(record, series)["value"]
     number = len(ghz) // 4
     if number < FEWEST:
         return None
@@ -60,12 +56,20 @@ def quarters(record: PassRecord, series: pl.DataFrame) -> tuple[Probed, Probed, 
     return first, second, third, last
 
 
+def frequencies(record: PassRecord, series: pl.DataFrame) -> pl.DataFrame:
+    """The pass's probes, in the order of time: ``time_ns``, ``value`` in GHz; no rows where it was not probed.
+    ``series`` are the pass's rows."""
+    name = series_name(record)
+    probes = series.filter(name=name) if name is not None else series.clear()
+    return probes.filter(probes["value"].is_finite()).sort("time_ns").select("time_ns", "value")
+
+
 def core_clock(record: PassRecord, series: pl.DataFrame) -> Clock | None:
     """The median of the pass's probes; ``series`` are its rows. None where there are too few."""
-    detail = _detail(record)
-    if detail is None:
+    name = series_name(record)
+    if name is None:
         return None
-    probes = series.filter(name=detail.series)["value"]
+    probes = series.filter(name=name)["value"]
     ghz = probes.filter(probes.is_finite())
     found = _probed(ghz) if len(ghz) >= FEWEST else None
     if found is None:
@@ -74,9 +78,10 @@ def core_clock(record: PassRecord, series: pl.DataFrame) -> Clock | None:
     return Clock(middle, (high - low) / 2 / middle)
 
 
-def _detail(record: PassRecord) -> CoreClockDetail | None:
+def series_name(record: PassRecord) -> str | None:
+    """Of the rows of ``series`` that are the pass's probes; None where nothing probed it."""
     details = (collector.detail_as(CoreClockDetail) for collector in record.collectors)
-    return next((one for one in details if one is not None), None)
+    return next((one.series for one in details if one is not None), None)
 
 
 def _probed(ghz: pl.Series) -> Probed | None:

@@ -129,7 +129,8 @@ def kernels(
     counted: Attribution,
     done: Collection[str] | None = None,
 ) -> pl.DataFrame:
-    """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
+    """What functions did themselves in an iteration (mean over those that counted), with the columns of
+    ``KERNELS_SCHEMA``: numbers for texts (enumerations), which take a fifth of the memory; ``as_text`` has these.
 
     ``rows``: of the pass's ``kernel_counts``, millions, of which no more than their sums are held; ``names``: its
     ``kernels``. ``done``: only these layers and their sum, where others were cut short. ``layer`` is an owner of
@@ -167,7 +168,22 @@ def kernels(
     ranked = both.sort("value", *apart, descending=[True, *(False for _ in apart)]).with_columns(
         pl.col("value") / max(iterations.height, 1), share=pl.when(working & (total > 0)).then(pl.col("value") / total)
     )
-    return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA)
+    return ranked.select(KERNELS_SCHEMA.names())
+
+
+def as_text(kernels: pl.DataFrame) -> pl.DataFrame:
+    """With texts, which other tables are joined by."""
+    return kernels.cast({name: kind for name, kind in KERNELS_SCHEMA.items() if name in kernels.columns})
+
+
+def of_those(kernels: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``kernels`` whose ``KERNEL_KEYS`` some row of ``wanted`` has, as texts: these alone are made."""
+    numbers = [pl.col(key).cast(kernels.schema[key], strict=False).alias(f"{key}_number") for key in KERNEL_KEYS]
+    known = wanted.select(*KERNEL_KEYS, *numbers).unique()
+    for key in KERNEL_KEYS:  # what no kernel has is no number, and not what has none
+        known = known.filter(pl.col(key).is_null() | pl.col(f"{key}_number").is_not_null())
+    keys = known.select(pl.col(f"{key}_number").alias(key) for key in KERNEL_KEYS)
+    return as_text(kernels.join(keys, on=KERNEL_KEYS, how="semi", nulls_equal=True))
 
 
 def _enum(texts: Iterable[str | None]) -> pl.Enum:
@@ -209,21 +225,13 @@ def _known(names: pl.DataFrame) -> pl.DataFrame:
 def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
     """What is summed by kernel's number, by name: those are few."""
     keys = [*owner, "kernel", "library", "domain", "event", "provenance"]
-    return _with_names(rows, known).with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
+    return with_names(rows, known).with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
 
 
-def _with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+def with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """With the columns of ``known`` too."""
     joined = rows.join(known, on="kernel", how="left")
     return joined.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
-
-
-def numbers_of(named: pl.DataFrame, rows: pl.LazyFrame, names: pl.DataFrame) -> pl.Series:
-    """The numbers in ``kernel_counts`` of the kernels that ``kernels`` has named."""
-    numbers = rows.select("kernel").unique().collect(engine="streaming")
-    numbered = _with_names(numbers, names.select("kernel", *UNKNOWN))
-    wanted = named.select(pl.col("kernel").alias("name"), "library", "domain")
-    return numbered.join(wanted, on=list(UNKNOWN), how="semi")["kernel"]
 
 
 def kernel_metrics(

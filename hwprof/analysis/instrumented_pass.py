@@ -10,7 +10,7 @@ import polars as pl
 
 from hwprof.analysis import instrumented, layers, overhead, summary
 from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.owners import is_rest
+from hwprof.analysis.kernel_counts import KernelCounts
 from hwprof.run.manifest import PassRecord
 
 PER_LAYER: Final = 5
@@ -18,12 +18,13 @@ PER_LAYER: Final = 5
 
 INSTRUCTIONS: Final = ".instructions"
 
+NOTHING: Final = pl.DataFrame(schema=instrumented.KERNELS_SCHEMA).drop("share")
+
 
 @dataclass(frozen=True)
 class InstrumentedPass:
     """A pass's figures, and what it counted of kernels in layers, as ``instrumented.kernels``: of every kernel the
-    instructions, of the ``listed`` ones everything, where they are listed and ``in_leaves``. It counts hundreds of
-    thousands, of which few are looked at."""
+    instructions, of the ``listed`` ones everything where they are listed, as texts; ``kernels`` has the rest."""
 
     record: PassRecord
     not_comparable: str | None  # why there are no times
@@ -33,9 +34,8 @@ class InstrumentedPass:
     counting: pl.DataFrame  # as ``overhead.counting_overhead``
     instructions: pl.DataFrame
     of_listed: pl.DataFrame
-    in_leaves: pl.DataFrame  # in every leaf layer, so that sums over layers have all of them
+    kernels: KernelCounts
     calls: pl.DataFrame  # as ``Attribution`` has them
-    by_kernel: frozenset[str]  # events of which some kernel has a row
 
     def listed(self) -> list[dict[str, Any]]:
         """The kernels of the whole that are not small, and the largest of every layer, ranked by instructions: the
@@ -99,20 +99,9 @@ def instrumented_pass(
     if not events:
         return None
 
-    def kernels(which: pl.Expr) -> pl.DataFrame:
-        rows = kernel_counts.filter(which)
-        return instrumented.kernels(tables["spans"], rows, tables["kernels"], modules, counted, done)
-
-    instructions = kernels(pl.col("event").is_in([event["name"] for event in events if _orders(event)][:1]))
-    large = _large(instructions)
-    numbers = instrumented.numbers_of(large, kernel_counts, tables["kernels"])
-    everywhere = kernels(pl.col("kernel").is_in(numbers.implode())).drop("share")
-    of_listed = everywhere.join(
-        large.select(instrumented.KERNEL_KEYS), on=instrumented.KERNEL_KEYS, how="semi", nulls_equal=True
-    )
-    in_leaves = everywhere.filter(~is_rest(pl.col("layer")))  # of the whole it is null
+    kernels = KernelCounts(tables["spans"], kernel_counts, tables["kernels"], modules, counted, done)
+    instructions = kernels.of_event(next((event["name"] for event in events if _orders(event)), None))
     counting = overhead.counting_overhead(both)
-    by_kernel = kernel_counts.select("event").unique().collect(engine="streaming")["event"]
     return InstrumentedPass(
         record,
         not_comparable,
@@ -121,10 +110,9 @@ def instrumented_pass(
         events,
         counting,
         instructions,
-        of_listed,
-        in_leaves,
+        _of_listed(kernels, _large(instructions)),
+        kernels,
         counted.calls,
-        frozenset(by_kernel),
     )
 
 
@@ -138,7 +126,15 @@ def _large(instructions: pl.DataFrame) -> pl.DataFrame:
     waiting = pl.col("share").is_null()
     of_whole = instructions.filter(pl.col("layer").is_null() & (waiting | (pl.col("share") >= instrumented.SMALL)))
     working = instructions.filter(pl.col("layer").is_not_null() & ~waiting)
-    return pl.concat([of_whole, working.filter(pl.int_range(pl.len()).over("layer") < PER_LAYER)])
+    listed = pl.concat([of_whole, working.filter(pl.int_range(pl.len()).over("layer") < PER_LAYER)])
+    return instrumented.as_text(listed)
+
+
+def _of_listed(kernels: KernelCounts, listed: pl.DataFrame) -> pl.DataFrame:
+    """All events of the kernels of ``listed``, in their layers."""
+    keys = instrumented.KERNEL_KEYS
+    parts = (part.join(listed.select(keys), on=keys, how="semi", nulls_equal=True) for part in kernels.parts(listed))
+    return pl.concat([NOTHING, *parts])
 
 
 def _layers(number: int, noun: str = "layer") -> str:

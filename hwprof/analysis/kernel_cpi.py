@@ -18,7 +18,7 @@ import polars as pl
 
 from hwprof.analysis import work_time
 from hwprof.analysis.core_clock import Clock
-from hwprof.analysis.instrumented import UNNAMED
+from hwprof.analysis.instrumented import UNNAMED, of_those
 from hwprof.analysis.no_cpi import (
     BEYOND,
     BY_THE_CLOCK,
@@ -45,6 +45,8 @@ from hwprof.analysis.work_time import NOT_WORK, CallersTime
 KEYS: Final = ("name", "library", "domain")
 """What tells kernels apart in different processes."""
 
+TEXTS: Final = pl.Schema(dict.fromkeys(KEYS, pl.String))
+
 
 def why_uncounted(rows: pl.DataFrame) -> pl.Expr:
     """Why rows of layers or kernels that no table has lack a CPI; null where they wait."""
@@ -62,7 +64,7 @@ FIGURES: Final = ("samples", "instructions", "cycles", "cpi", "cpi_low", "cpi_hi
 @dataclass(frozen=True)
 class CpiByTime:
     """``sampled`` and ``by_layer``: as ``sampled_kernels`` makes them, of so many ``iterations``. ``instructions``: the
-    rows of ``instrumented.kernels`` with that event. Cycles are those of ``clock``.
+    rows of ``instrumented.kernels`` with that event (numbers for texts). Cycles are those of ``clock``.
 
     All tables have ``FIGURES``: ``samples`` at work, ``instructions`` and ``cycles`` of an iteration, ``cpi`` with the
     ends of its 95% interval, the samples' and the clock's, and the ``reason`` where it has none.
@@ -79,12 +81,26 @@ class CpiByTime:
     time."""
 
     @cached_property
-    def counted(self) -> pl.DataFrame:
-        """Instructions by leaf layer and kernel, those of waiting left out."""
+    def _working(self) -> pl.DataFrame:
+        """``instructions`` without those of waiting."""
+        return self.instructions.filter(pl.col("domain").cast(pl.String) != WAITING_DOMAIN)
+
+    def counted_in(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Instructions by ``layer`` (null: the whole) and kernel, of those that are in these rows."""
+        wanted = rows.select("layer", "library", "domain", kernel="name")
+        found = of_those(self._working, wanted)
+        return found.select("layer", "library", "domain", name="kernel", instructions="value")
+
+    @cached_property
+    def _in_leaves(self) -> pl.DataFrame:
+        """What is of leaf layers: hundreds of thousands of rows, so with numbers for texts."""
         leaf = pl.col("layer").is_not_null() & ~is_rest(pl.col("layer").cast(pl.String))
-        return self.instructions.filter(leaf & (pl.col("domain") != WAITING_DOMAIN)).select(
-            "layer", "library", "domain", name="kernel", instructions="value"
-        )
+        return self._working.filter(leaf).select("layer", "library", "domain", name="kernel", instructions="value")
+
+    @property
+    def _leaves(self) -> pl.DataFrame:
+        """Their paths."""
+        return self._in_leaves.select(pl.col("layer").unique().cast(pl.String))
 
     @cached_property
     def times(self) -> pl.DataFrame:
@@ -92,22 +108,20 @@ class CpiByTime:
         times = self.by_layer.select(
             "layer", "library", "domain", "samples", "cpu_ns", name=pl.col("name").fill_null(UNNAMED)
         )
-        return times.join(self.counted.select("layer").unique(), on="layer", how="semi").with_columns(
-            work_ns=pl.col("cpu_ns") / self.iterations
-        )
+        return times.join(self._leaves, on="layer", how="semi").with_columns(work_ns=pl.col("cpu_ns") / self.iterations)
 
     @cached_property
     def layers(self) -> pl.DataFrame:
         """One row a leaf layer, ``layer`` its path."""
-        reads = pl.col("instructions").filter(pl.col("name").is_in(CLOCK_READS)).sum()
-        sums = self.counted.group_by("layer").agg(
+        reads = pl.col("instructions").filter(pl.col("name").cast(pl.String).is_in(CLOCK_READS)).sum()
+        sums = self._in_leaves.group_by(pl.col("layer").cast(pl.String)).agg(
             clocked=reads / pl.col("instructions").sum(), instructions=pl.col("instructions").sum()
         )
         own = work_time.in_cells(self._worked, ["layer"])
         found = sums.join(work_time.summed(own, ["layer"], self.sampled, self.iterations), on="layer", how="left")
         return self._figures(
             found.with_columns(
-                other_work=pl.when(pl.col("layer").cast(pl.String).is_in(list(self.varying)))
+                other_work=pl.when(pl.col("layer").is_in(list(self.varying)))
                 .then(pl.lit(VARYING))
                 .when(pl.col("clocked") >= BY_THE_CLOCK)
                 .then(pl.lit(CLOCKED))
@@ -125,11 +139,11 @@ class CpiByTime:
 
     @cached_property
     def kernels(self) -> pl.DataFrame:
-        """One row a leaf layer and kernel (``KEYS``), and one a kernel over all of these layers (``layer`` is null)
-        that did the same work in both passes."""
+        """One row a leaf layer and kernel (``KEYS``) that was sampled there, and one a kernel over all of these layers
+        (``layer`` is null) that did the same work in both passes."""
         others = self.layers.filter(pl.col("reason").is_in(OTHER_WORK)).select("layer", other_work="reason")
-        counted = self.counted.join(others, on="layer", how="left")
-        alike = counted.filter(pl.col("other_work").is_null())
+        of_number = pl.col("layer").cast(self._in_leaves.schema["layer"])
+        counted = self._in_leaves.join(others.with_columns(of_number), on="layer", how="left")
         # of a kernel's layers also those where it was sampled and not counted, or the other way round
         times = self.times.join(others, on="layer", how="anti").join(self._surplus, on="layer", how="left")
         traced = pl.when(pl.col("domain") != JIT_DOMAIN).then(pl.min_horizontal("surplus_ns", "work_ns"))
@@ -139,9 +153,11 @@ class CpiByTime:
             pl.min_horizontal(pl.col("surplus_ns").first(), pl.col("traced_ns").sum()).alias("traced_ns"),
         )
         everywhere = in_cells.group_by(KEYS).agg(pl.col("samples", "work_ns", "traced_ns").sum())
-        single = counted.join(times.drop("cpu_ns", "cell", "surplus_ns"), on=["layer", *KEYS], how="left")
-        together = alike.group_by(KEYS).agg(pl.col("instructions").sum()).join(everywhere, on=KEYS, how="left")
-        elsewhere = counted.group_by(KEYS).agg(pl.col("other_work").drop_nulls().sort().first())
+        single = self.counted_in(self.times).join(others, on="layer", how="left")
+        single = single.join(times.drop("cpu_ns", "cell", "surplus_ns"), on=["layer", *KEYS], how="left")
+        alike = counted.filter(pl.col("other_work").is_null()).group_by(KEYS).agg(pl.col("instructions").sum())
+        together = alike.cast(TEXTS).join(everywhere, on=KEYS, how="left")
+        elsewhere = counted.group_by(KEYS).agg(pl.col("other_work").drop_nulls().sort().first()).cast(TEXTS)
         few = pl.col("samples").fill_null(0) < FEW_SAMPLES
         together = elsewhere.join(together, on=KEYS, how="left").with_columns(
             other_work=pl.when(few).then("other_work")  # most of it was met in layers that are left out
@@ -154,7 +170,7 @@ class CpiByTime:
 
     @cached_property
     def _worked(self) -> pl.DataFrame:
-        return work_time.by_layer(self.sampled, self.counted.select("layer").unique(), self.callers, self.iterations)
+        return work_time.by_layer(self.sampled, self._leaves, self.callers, self.iterations)
 
     @property
     def alike(self) -> pl.DataFrame:
@@ -169,7 +185,7 @@ class CpiByTime:
         cells = work_time.in_cells(self._worked, []).select("cell", "surplus_ns")
         uncounted = (
             self.times.filter(~pl.col("domain").is_in(NOT_WORK))
-            .join(self.counted, on=["layer", *KEYS], how="anti")
+            .join(self.counted_in(self.times), on=["layer", *KEYS], how="anti")
             .join(worked.select("layer", "cell"), on="layer")
             .group_by("cell")
             .agg(uncounted_ns=pl.col("work_ns").sum())

@@ -16,7 +16,7 @@ import polars as pl
 from hwprof.analysis import instrumented, roofline
 from hwprof.analysis.confidence import LOW
 from hwprof.analysis.kernel_cpi import KEYS
-from hwprof.analysis.owners import WHOLE
+from hwprof.analysis.owners import WHOLE, is_rest
 from hwprof.analysis.roofline import (
     ARITHMETIC,
     FLOAT32,
@@ -160,15 +160,22 @@ def _counted(analysis: RunAnalysis) -> pl.DataFrame:
     keys = list(instrumented.KERNEL_KEYS)
     times = times.join(_threads(analysis, alike), on=keys, how="left", nulls_equal=True)
     times = times.with_columns(time=pl.col("work_ns") / pl.col("threads"))
-    table = _with_sums(counted.in_leaves, alike).join(times, on=keys, how="semi", nulls_equal=True)
+    tables = [
+        _with_sums(part, alike).join(times, on=keys, how="semi", nulls_equal=True)
+        for part in counted.kernels.parts(times)
+    ]
+    if not tables:
+        return pl.DataFrame()
+    table = pl.concat(tables)
     found = instrumented.kernel_metrics(table, counted.record.metrics, times.select(*keys, "time"), _by_kernel(counted))
     return times.select(*keys, "threads", "cpi").join(found.drop("cpi", strict=False), on=keys, nulls_equal=True)
 
 
-def _with_sums(in_leaves: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
+def _with_sums(kernels: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
     """The counts of kernels in leaf layers, and of each over those that its time in all is of (``alike``): what modules
     did themselves is in no such time."""
     keys = ["kernel", "library", "domain", "event"]
+    in_leaves = kernels.filter(~is_rest(pl.col("layer")))  # of the whole it is null
     sums = in_leaves.join(alike, on="layer", how="semi").group_by(keys).agg(pl.col("value").sum())
     whole = sums.with_columns(layer=pl.lit(None, pl.String))
     return pl.concat([rows.select("layer", *keys, "value") for rows in (in_leaves, whole)])
@@ -178,7 +185,7 @@ def _by_kernel(counted: InstrumentedPass) -> set[str]:
     """The events of which a kernel without a row has none: those that others have a row of, and those that are 0 in
     all."""
     whole = counted.figures.counters.filter((pl.col("owner") == WHOLE) & (pl.col("value") == 0))
-    return {*counted.by_kernel, *whole["event"]}
+    return {*counted.kernels.events, *whole["event"]}
 
 
 def _threads(analysis: RunAnalysis, alike: pl.DataFrame) -> pl.DataFrame:

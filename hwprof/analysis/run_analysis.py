@@ -50,6 +50,12 @@ class RunAnalysis:
         self._rows: dict[tuple[str, str], pl.DataFrame] = {}
         self._attributions: dict[str, Attribution] = {}
 
+    def forget(self) -> None:
+        """Lets go of all tables and analyses, which refer to one another: else they stay until somebody collects."""
+        run = self.run
+        vars(self).clear()
+        vars(self).update(vars(RunAnalysis(run)))
+
     def of_pass(self, table: str, record: PassRecord) -> pl.DataFrame:
         """The rows of a pass."""
         key = (table, record.name)

@@ -153,10 +153,8 @@ class SampledPass:
         keys = ["layer", *kernel_cpi.KEYS]
         frame = self.with_cpi(frame, cpi.kernels if cpi is not None else None, keys)
         if not self.measured and cpi is not None:
-            working = cpi.instructions.filter(pl.col("domain") != sampled_kernels.WAITING_DOMAIN)
-            counted = working.rename({"kernel": "name", "value": "instructions"}).select(*keys, "instructions")
             frame = frame.drop("instructions").join(
-                counted, on=keys, how="left", nulls_equal=True, maintain_order="left"
+                cpi.counted_in(frame), on=keys, how="left", nulls_equal=True, maintain_order="left"
             )
         full = pl.when(pl.col("full_name") != pl.col("name")).then("full_name")
         columns = [*FIGURES, *CPI, "llc_mpki", "layer", "library", "layers", "code_ranges", "share_of_kernel",

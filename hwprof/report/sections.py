@@ -75,6 +75,7 @@ SECTIONS: Final = (
     Section("cpu_time", ("document",)),
     Section("findings"),
     Section("stages"),
+    Section("over_time"),
     Section("layers"),
     Section("time_budget"),
     Section("roofline"),

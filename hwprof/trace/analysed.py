@@ -52,10 +52,13 @@ NOTHING: Final = Analysed()
 
 def analysed(run: RunDirectory) -> Analysed:
     """Of a run; the tables that it takes are not kept. A run that cannot be analysed has a trace all the same."""
+    analysis = RunAnalysis(run)
     try:
-        return _of(RunAnalysis(run))
+        return _of(analysis)
     except (HwprofError, PolarsError) as error:
         return Analysed(failure=str(error))
+    finally:
+        analysis.forget()
 
 
 def _of(analysis: RunAnalysis) -> Analysed:

@@ -18,6 +18,7 @@ from hwprof.trace.encoder import EventSequence, Flows, TraceEncoder
 from hwprof.trace.findings import write_findings
 from hwprof.trace.flows import FlowNumbers, connect, started_in
 from hwprof.trace.nesting import END_OF_TIME
+from hwprof.trace.over_time import series_over_time, write_iteration_times
 from hwprof.trace.primitives import Executed, write_primitives
 from hwprof.trace.python_functions import write_python_functions
 from hwprof.trace.sample_tracks import SampleTracks
@@ -39,6 +40,7 @@ class PassWriter:
 
     def __init__(
         self,
+        whole: RunDirectory,
         run: RunDirectory,
         record: PassRecord,
         pid: int,
@@ -47,12 +49,13 @@ class PassWriter:
         analysed: Analysed,
         advance: Callable[[int], None],
     ) -> None:
-        """``pid`` is the process's number in the trace; ``executed``: what layers do, see ``primitives``; ``analysed``:
-        of the run; ``advance`` gets the rows as they are written."""
+        """``run`` is the ``whole`` one as far as its slices are shown; ``pid`` is the process's number in the trace;
+        ``executed``: what layers do, see ``primitives``; ``analysed``: of the run; ``advance`` gets the rows as they
+        are written."""
         self._record, self._advance = record, advance
-        self._spans, self._counts, self._series = (
-            run.scan_pass(name, record.name) for name in ("spans", "counts", "series")
-        )
+        self._whole = whole
+        self._spans, self._counts = (run.scan_pass(name, record.name) for name in ("spans", "counts"))
+        self._series = series_over_time(whole, run, record)
         self._spans_file = run.path / "spans.parquet"
         threads = run.of_pass("threads", record.name)
         self._layers = run.read("layers")
@@ -113,7 +116,8 @@ class PassWriter:
                 else:
                     write_annotated(placed, pl.DataFrame(), self._annotations, Known({}, {}), {}, target=False)
         rates.finish()
-        self.values = write_series(self._series, self._tracks, self._advance)
+        self.values = write_iteration_times(self._whole, self._record, self._tracks)
+        self.values += write_series(self._series, self._tracks, self._advance)
 
     def _once(self, spans: pl.DataFrame) -> pl.DataFrame:
         """The spans; refused where one is there twice, which has the same time and so is among the same ones."""

@@ -18,8 +18,9 @@ OPERATOR: Final = "op"
 PYTHON: Final = "python"
 KERNEL: Final = "kernel"
 RATES: Final = "event rates"
+OVER_TIME: Final = "over time"
 FINDINGS: Final = "findings"
-ORDER: Final = ("iteration", "region", "stage", FINDINGS, LAYER, PRIMITIVE, OPERATOR, PYTHON, KERNEL, RATES)
+ORDER: Final = ("iteration", "region", "stage", FINDINGS, LAYER, PRIMITIVE, OPERATOR, PYTHON, KERNEL, RATES, OVER_TIME)
 """What stands on a pass's tracks, from top to bottom; the groups of series follow."""
 
 TITLES: Final = {

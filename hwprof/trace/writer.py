@@ -96,7 +96,7 @@ def _written(
         nonlocal done
         done += rows
         if progress:
-            progress(done, total)
+            progress(min(done, total), total)  # what is shown over all the time comes on top
 
     numbers, found = FlowNumbers(), analysed(run)
     written: list[PassWriter] = []
@@ -106,7 +106,7 @@ def _written(
                 does = executed(run)
                 writer = TraceEncoder(file, run.manifest.clock)
                 for record, pid in zip(records, _distinct([record.pid for record in records]), strict=True):
-                    written.append(PassWriter(early, record, pid, writer, does, found, advance))
+                    written.append(PassWriter(run, early, record, pid, writer, does, found, advance))
                     written[-1].write(numbers)
             size_bytes = part.stat().st_size
     except OSError as error:

@@ -60,6 +60,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Docume
         absent={name: first.absent.get(name) or by_damage[0] for name in found.absent} if by_damage else found.absent,
         damaged=tuple(damage),
     )
+    analysis.forget()
     return ranked(document, top, sort)
 
 

@@ -38,10 +38,11 @@ class Glyphs(NamedTuple):
     slots: str  # parts of a stacked bar
     rule: str  # below a table's header
     point: str  # in a plot
+    heights: str  # of a value over time, from the lowest to the highest
 
 
-UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "×", "█▓▒░·", "─", "∘")
-ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "x", "#x=.'", "-", "o")
+UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "×", "█▓▒░·", "─", "∘", "▁▂▃▄▅▆▇█")
+ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "x", "#x=.'", "-", "o", "_.-~=+*#")
 
 
 MOST_DECIMALS: Final = 3
@@ -161,6 +162,16 @@ def stacked_bar(shares: Sequence[float], width: int, glyphs: Glyphs) -> str:
         end = min(round(width * reached), width)
         text += slot_glyph(place, glyphs) * (end - len(text))
     return text
+
+
+def level(share: float, glyphs: Glyphs) -> str:
+    """The character of a height of 0…1."""
+    return glyphs.heights[min(int(share * len(glyphs.heights)), len(glyphs.heights) - 1)]
+
+
+def levels(glyphs: Glyphs) -> tuple[str, str]:
+    """The lowest and the highest."""
+    return glyphs.heights[0], glyphs.heights[-1]
 
 
 def slot_glyph(place: int, glyphs: Glyphs) -> str:

@@ -222,7 +222,7 @@ def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> 
     names = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", "add"]})
     table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
-    found = instrumented.kernels(spans(tree.spans), table, names, MODULES, attribution)
+    found = instrumented.as_text(instrumented.kernels(spans(tree.spans), table, names, MODULES, attribution))
     gemm = dict(found.filter(kernel="gemm").select("layer", "value").iter_rows())
     assert gemm == {
         None: 2044, "block.conv": 900, "block.act": 300, "head": 550, own("block"): 113, own(ROOT): 60,

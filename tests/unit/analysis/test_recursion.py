@@ -149,7 +149,7 @@ def test_kernels_are_counted_once(attribution: Attribution) -> None:
     ]  # fmt: skip
     names = pl.DataFrame({"kernel": [0], "domain": "torch", "library": "lib.so", "name": ["gemm"]})
     counted = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
-    found = instrumented.kernels(TABLE, counted, names, LAYERS, attribution)
+    found = instrumented.as_text(instrumented.kernels(TABLE, counted, names, LAYERS, attribution))
     kernels = dict(found.select(pl.col("layer").fill_null(WHOLE), pl.col("value") // 1000).iter_rows())
     assert kernels == {owner: ms for owner, ms in TIMES.items() if ms}
 

@@ -25,6 +25,7 @@ NAMES = {
     "stages.csv",
     "energy.csv",
     "energy_stages.csv",
+    "over_time.csv",
     "series.csv",
 }
 
