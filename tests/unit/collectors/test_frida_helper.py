@@ -47,7 +47,11 @@ def test_where_programs_may_not_run_they_lie_among_temporary_files(
 def test_its_files_go_though_no_descriptor_is_left(temporary_files: Path) -> None:
     usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken: list[int] = []
-    lowest = os.dup(0)
+    highest = max(int(name.name) for name in Path("/proc/self/fd").iterdir())
+    below = [os.dup(0)]
+    while below[-1] <= highest:  # what other tests left open lies above free ones
+        below.append(os.dup(0))
+    lowest = below[-1]
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + ROOM, usual[1]))
         with helper_taken_away():
@@ -60,7 +64,7 @@ def test_its_files_go_though_no_descriptor_is_left(temporary_files: Path) -> Non
                     taken.append(os.dup(lowest))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, usual)
-        for descriptor in (lowest, *taken):
+        for descriptor in (*below, *taken):
             os.close(descriptor)
     assert len(taken) < ROOM and not list(temporary_files.iterdir())
     assert os.environ["TMPDIR"] == str(temporary_files)
