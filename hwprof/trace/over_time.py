@@ -20,15 +20,14 @@ MOST: Final = 100_000
 DESCRIPTION: Final = "what an iteration took that begins here; of the most frequent kind, after warm-up"
 
 
-def write_iteration_times(run: RunDirectory, record: PassRecord, tracks: Tracks) -> int:
-    """Those of a pass of the whole ``run``; returns how many values that were."""
+def write_iteration_times(run: RunDirectory, record: PassRecord, tracks: Tracks) -> None:
+    """Those of a pass of the whole ``run``."""
     spans = run.scan_pass("spans", record.name).filter(kind="iteration").collect(engine="streaming")
     found = over_time(record, spans, run.scan("series").clear().collect(), MOST)
     if found is None:
-        return 0
+        return
     sequence = tracks.counter(OVER_TIME, "iteration time", "ms", description=DESCRIPTION)
     write_values(sequence, found.parts["begin_ns"].to_numpy(), found.parts["median_ns"].to_numpy() / 1e6)
-    return found.parts.height
 
 
 def series_over_time(run: RunDirectory, shown: RunDirectory, record: PassRecord) -> pl.LazyFrame:

@@ -116,8 +116,8 @@ class PassWriter:
                 else:
                     write_annotated(placed, pl.DataFrame(), self._annotations, Known({}, {}), {}, target=False)
         rates.finish()
-        self.values = write_iteration_times(self._whole, self._record, self._tracks)
-        self.values += write_series(self._series, self._tracks, self._advance)
+        write_iteration_times(self._whole, self._record, self._tracks)
+        self.values = write_series(self._series, self._tracks, self._advance)
 
     def _once(self, spans: pl.DataFrame) -> pl.DataFrame:
         """The spans; refused where one is there twice, which has the same time and so is among the same ones."""
