@@ -20,6 +20,9 @@ hwprof itself does between very short ones."""
 FIRST_BARE: Final = 2
 """Bare iterations of the first piece, at most."""
 
+MOST: Final = 100_000
+"""Iterations: no figure gets better by more, and each takes memory: half an hour of a model of 20 ms."""
+
 WATCHED_CALLS: Final = 1_000_000
 """Of layers. What they leave takes memory: of more iterations than that some, evenly spread, watch their layers, and
 the others are bare."""
@@ -28,7 +31,8 @@ the others are bare."""
 def iterations(
     plan: PassPlan, once_s: float, calls: int, event_sets: int, elapsed_s: Callable[[], float]
 ) -> Iterator[list[IterationRecord]]:
-    """Piece by piece those that come next, until ``plan.time_s`` is over; whoever does them may stop within a piece.
+    """Piece by piece those that come next, until ``plan.time_s`` is over, or ``MOST`` are done; whoever does them may
+    stop within a piece.
 
     ``once_s``: what one took that is done already; ``calls``: of layers, in each. ``elapsed_s`` is asked when all
     before are done. At least ``FEWEST`` iterations come, and ``REPETITIONS`` for each event set.
@@ -37,8 +41,8 @@ def iterations(
     done = watched = bare = 0
     least = max(FEWEST, REPETITIONS * event_sets)
     share, most, each_s = FIRST_PIECE, MOST_FIRST, once_s
-    while (left_s := plan.time_s - elapsed_s()) > 0 or not done:
-        number = max(least, min(most, int(share * left_s / each_s)))
+    while done < MOST and ((left_s := plan.time_s - elapsed_s()) > 0 or not done):
+        number = max(least, min(most, MOST - done, int(share * left_s / each_s)))
         watching = min(number, max(FEWEST, WATCHED_CALLS // calls - watched)) if calls else number
         records = schedule(0, watching, event_sets, alternate=plan.alternate)
         if plan.bare_too:

@@ -72,3 +72,10 @@ def test_each_event_set_has_its_turns() -> None:
     found = Pass(PLAN, 0.05, lambda index: 0.05, sets=3)
     turns = [record.event_set for record in found.done if record.layers_counted]
     assert {0, 1, 2} == set(turns) and max(map(turns.count, range(3))) - min(map(turns.count, range(3))) <= 2
+
+
+@pytest.mark.parametrize("calls", [1, 10, 1000])
+def test_what_is_done_in_no_time_ends_before(calls: int) -> None:
+    """An hour of a model of a millisecond: each iteration that is kept takes memory."""
+    found = Pass(msgspec.structs.replace(PLAN, time_s=3600.0), 0.001, lambda index: 0.001, calls=calls)
+    assert over_time.MOST <= len(found.done) <= 1.01 * over_time.MOST and found.now_s < 200
