@@ -26,7 +26,7 @@ class PartOfTime(msgspec.Struct, kw_only=True, frozen=True):
     ghz: float | None  # the core's frequency, the median of its probes; null: not probed
 
 
-class OverTime(Part, kw_only=True, frozen=True):
+class OverTime(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     """All iterations of one kind after warm-up, those that others disturbed among them. Provenance: measured."""
 
     pass_: str
