@@ -6,13 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from hwprof.analysis.intervals import MAD_TO_SIGMA, MEDIAN_TO_MEAN, STUDENT_95
+from hwprof.analysis.precision import FEWEST, SMALLEST_SHARE
 from hwprof.run.manifest import PrecisionRecord
-
-SMALLEST_SHARE: Final = 0.005
-"""Of the time of all layers: what a smaller one takes matters to nobody, and varies by more."""
-
-FEWEST: Final = 6
-"""Iterations: of fewer the errors of medians are not known (see ``statistics.median_error``)."""
 
 AGAIN_AFTER: Final = 1.1
 """Times as many iterations: a look takes longer the more there are."""

@@ -35,8 +35,8 @@ class Noise(Part, kw_only=True, frozen=True):
     median_over_min: float | None  # of the time of the inference
     slow: int = 0  # of the iterations that times are of, those that take a fifth longer than the median
     drift: float | None  # last third over first third, minus 1; null: no trend
-    precision: float | None = None  # of the layer known worst, half of its median's 95% interval; null: none was wanted
-    precision_wanted: float | None = None
+    precision: float | None = None  # of the layer known worst, half of its median's 95% interval; null: not known
+    precision_wanted: float | None = None  # null: it was not asked for
     precision_layer: str | None = None  # the one that is known worst
     others: bool  # took more than 5%, of all threads' time or of an iteration that times are of; limited, narrowed
     spread: bool  # the median is far from the minimum, or a fifth of the iterations from the median
@@ -48,16 +48,18 @@ PART: Final = Noise
 def build(analysis: RunAnalysis) -> Noise | Unavailable:
     """Of the main pass."""
     from hwprof.analysis.noise import noise
+    from hwprof.analysis.precision import known_worst
 
     measured = analysis.measured
     if measured is None:
         return Unavailable("no pass was completed")
     found = noise(measured.record, measured.attribution, analysis.threads, analysis.machine.usable_processors)
-    known = measured.record.precision
+    wanted = measured.record.precision
+    known = wanted or (known_worst(analysis.figures.layers.rows) if analysis.figures is not None else None)
     return Noise(
         **vars(found),
         precision=known.error if known is not None else None,
-        precision_wanted=known.wanted if known is not None else None,
+        precision_wanted=wanted.wanted if wanted is not None else None,
         precision_layer=known.layer if known is not None else None,
         others=found.others,
         spread=found.spread,

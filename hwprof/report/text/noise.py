@@ -50,7 +50,7 @@ def brief(document: Document, glyphs: Glyphs) -> list[str]:
 
 
 def precision(found: Noise, glyphs: Glyphs) -> str:
-    """``each layer ±1.8%``, where that was wanted and is so; else nothing."""
+    """``each layer ±1.8%``; nothing where more was wanted, which a warning tells, and where it is not known."""
     if found.precision is None or _not_precise(found, glyphs):
         return ""
     return f"each layer {_within(found.precision, glyphs)}"

@@ -294,6 +294,15 @@ def test_how_well_layers_are_known_is_told_where_that_was_wanted(
     assert ("NOISY" in text) is (others or (known is not None and known > 0.02))
 
 
+@pytest.mark.parametrize("iterations", [4, 30])
+def test_it_is_told_though_nobody_asked_where_iterations_are_enough(iterations: int, tmp_path: Path) -> None:
+    document = builder.build(build(tmp_path, iterations=iterations), 8)
+    found = part(document, Noise)
+    text = " ".join(shown(document, 80).split())
+    assert found.precision_wanted is None and (found.precision is None) is (iterations == 4)
+    assert ("each layer ±" in text) is (iterations == 30)
+
+
 def test_shares_of_few_samples_say_how_few(tmp_path: Path) -> None:
     document = builder.build(runs.sampled(tmp_path), 8)
     part = BudgetPart(

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis import statistics
-from hwprof.session.precision import FEWEST, Precision
+from hwprof.analysis.precision import FEWEST
+from hwprof.session.precision import Precision
 
 
 def reached_after(precision: Precision, *times_ns: dict[str, int], most: int = 1000) -> int:
