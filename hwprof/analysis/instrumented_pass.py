@@ -18,8 +18,6 @@ PER_LAYER: Final = 5
 
 INSTRUCTIONS: Final = ".instructions"
 
-NOTHING: Final = pl.DataFrame(schema=instrumented.KERNELS_SCHEMA).drop("share")
-
 
 @dataclass(frozen=True)
 class InstrumentedPass:
@@ -134,7 +132,8 @@ def _of_listed(kernels: KernelCounts, listed: pl.DataFrame) -> pl.DataFrame:
     """All events of the kernels of ``listed``, in their layers."""
     keys = instrumented.KERNEL_KEYS
     parts = (part.join(listed.select(keys), on=keys, how="semi", nulls_equal=True) for part in kernels.parts(listed))
-    return pl.concat([NOTHING, *parts])
+    columns = {name: kind for name, kind in instrumented.KERNELS_SCHEMA.items() if name != "share"}
+    return pl.concat([pl.DataFrame(schema=columns), *parts])
 
 
 def _layers(number: int, noun: str = "layer") -> str:
