@@ -204,7 +204,8 @@ class RunDirectory:
         self._require_unchanged(table)
         if not os.path.lexists(file):  # a link to nowhere is damage
             return pl.LazyFrame(schema=TABLES[table])
-        frame = scan_table(file, table)
+        with self._silence(table):
+            frame = scan_table(file, table)
         if self._bracketed_shapes:
             frame = frame.with_columns(_plain_shape(name) for name in SHAPES if name in TABLES[table])
         if "pass" not in TABLES[table]:
@@ -233,7 +234,8 @@ class RunDirectory:
         file = self.path / "layers.parquet"
         if not file.exists():
             return False
-        with readable(file):
+        self._require_unchanged("layers")
+        with self._silence("layers"), readable(file):
             known = scan_table(file, "layers").select(pl.col("output_shapes").drop_nulls().first()).collect()
         return known.height == 1 and str(known.item()).startswith("[")
 
@@ -262,6 +264,17 @@ class RunDirectory:
         file, unsealed = self.path / f"{table}.parquet", self._is_unsealed(table)
         with self._silence(table), readable(file):
             require_values(file, table, self.scan(table), decode_all=unsealed)
+
+    def memory_bytes(self, table: str) -> int:
+        """What it takes at most, roughly, to analyse the table. Raises ``HwprofError``."""
+        from hwprof.run.tables import memory_bytes
+
+        file = self.path / f"{table}.parquet"
+        if not file.exists():
+            return 0
+        self._require_unchanged(table)
+        with self._silence(table):
+            return memory_bytes(file, table)
 
     def _whole(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
         from hwprof.run.tables import whole

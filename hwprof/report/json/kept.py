@@ -73,17 +73,17 @@ def _require_memory(run: RunDirectory) -> None:
     """A stranger's table of a few kilobytes may unpack to more than there is, and the machine would stand still."""
     from hwprof.hardware.machine import available_bytes
     from hwprof.run.schema import TABLES
-    from hwprof.run.tables import memory_bytes
 
     available = available_bytes()
+    if not available:  # nobody knows
+        return
     for table in TABLES:
-        file = run.path / f"{table}.parquet"
         needed = 0
         with suppress(HwprofError):  # one that is damaged is told when it is read
-            needed = memory_bytes(file, table) if available and file.exists() else 0
+            needed = run.memory_bytes(table)
         if needed > available:
             told = f"{needed / 1e9:.1f} GB to analyse, and {available / 1e9:.1f} GB are free"
-            raise HwprofError(f"{file.name} of this run may take {told}", "a machine with more memory")
+            raise HwprofError(f"{table}.parquet of this run may take {told}", "a machine with more memory")
 
 
 def load(run: RunDirectory) -> Document | None:

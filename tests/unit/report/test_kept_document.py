@@ -19,7 +19,7 @@ from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.json import kept
 from hwprof.report.json.codec import decode, encode
-from hwprof.run.digests import of_bytes
+from hwprof.run.digests import of_bytes, of_file
 from hwprof.run.directory import RunDirectory
 from hwprof.run.tables import memory_bytes
 from tests.support import synthetic_variants as runs
@@ -208,12 +208,39 @@ def test_a_table_that_takes_more_memory_than_there_is_is_not_read(
     file = run.path / "series.parquet"
     row = run.read("series").head(1)
     pl.concat([row] * 200_000, rechunk=True).write_parquet(file)
+    run.manifest.tables["series"] = [of_file(file)]
     assert file.stat().st_size < 50_000 and memory_bytes(file, "series") > 30e6
     monkeypatch.setattr(machine, "available_bytes", lambda: 20_000_000)
     with pytest.raises(HwprofError, match=r"series\.parquet of this run may take \d+\.\d GB"):
         kept.document_of(run)
     monkeypatch.setattr(machine, "available_bytes", lambda: 0)  # the kernel does not say
     assert kept.document_of(run)
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_table_whose_description_is_damaged_is_told_by_us_alone(
+    run: RunDirectory, sealed: bool, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Polars panics at some descriptions of columns (bit 13377 of a file was one), and its threads print that."""
+    file = run.path / "threads.parquet"
+    content = bytearray(file.read_bytes())
+    content[-20] ^= 1
+    file.write_bytes(content)
+    if not sealed:
+        run.manifest.tables.clear()
+    whole = pl.scan_parquet
+
+    def panic(path: str, *, glob: bool, hive_partitioning: bool) -> pl.LazyFrame:
+        if not path.endswith("threads.parquet"):
+            return whole(path, glob=glob, hive_partitioning=hive_partitioning)
+        os.write(2, b"thread '<unnamed>' panicked\n")
+        raise pl.exceptions.PanicException("not yet implemented")
+
+    monkeypatch.setattr(pl, "scan_parquet", panic)
+    kept.document_of(run)
+    with pytest.raises(HwprofError, match=r"threads\.parquet of this run is damaged"):
+        run.read("threads")
+    assert capfd.readouterr().err == ""
 
 
 def _of_zeros(value: object) -> object:
