@@ -14,7 +14,9 @@ from hwprof.analysis.kernel_counts import KernelCounts
 from hwprof.run.manifest import PassRecord
 
 PER_LAYER: Final = 5
-"""Kernels of a layer that are listed; the table ``kernel_counts`` has all."""
+LEAST_OF_LAYER: Final = 0.05
+"""Kernels of a layer that are listed: so many at most, none with less of its instructions but for the first; the table
+``kernel_counts`` has all."""
 
 INSTRUCTIONS: Final = ".instructions"
 
@@ -124,8 +126,9 @@ def _large(instructions: pl.DataFrame) -> pl.DataFrame:
     waiting = pl.col("share").is_null()
     of_whole = instructions.filter(pl.col("layer").is_null() & (waiting | (pl.col("share") >= instrumented.SMALL)))
     working = instructions.filter(pl.col("layer").is_not_null() & ~waiting)
-    listed = pl.concat([of_whole, working.filter(pl.int_range(pl.len()).over("layer") < PER_LAYER)])
-    return instrumented.as_text(listed)
+    rank = pl.int_range(pl.len()).over("layer")
+    of_layers = working.filter((rank == 0) | ((rank < PER_LAYER) & (pl.col("share") >= LEAST_OF_LAYER)))
+    return instrumented.as_text(pl.concat([of_whole, of_layers]))
 
 
 def _of_listed(kernels: KernelCounts, listed: pl.DataFrame) -> pl.DataFrame:

@@ -44,7 +44,7 @@ def files(document: Document) -> dict[str, Table]:
     of_layers = [name for name in fields_of(SampledLayer) if name not in (*common, *NESTED)]
     of_kernels = [name for name in fields_of(SampledKernel) if name not in (*common, "roofline")]
     headers = HEADERS | (INSTRUMENTED_HEADERS if part.cpi_provenance == INSTRUMENTED else {})
-    kernels = columns_of(part.kernels, [*of_kernels, *common], headers).columns
+    kernels = columns_of(part.with_names(), [*of_kernels, *common], headers).columns
     return {
         "layers_sampled.csv": columns_of(part.layers, [*of_layers, *common], headers),
         "kernels_sampled.csv": Table({**kernels, **of_code([one.roofline for one in part.kernels])}),

@@ -30,14 +30,14 @@ class ThreadParts(msgspec.Struct, kw_only=True, frozen=True):
     workers: float | None
 
 
-class Figures(msgspec.Struct, kw_only=True, frozen=True):
+class Figures(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """What stages, layers and layer types have in common."""
 
     share: float | None  # of the inference; of a stage: of the iterations
     metrics: dict[str, float]  # those that are known
-    by_thread: dict[str, ThreadParts]  # the metrics of which parts by thread are known
-    uncounted_ns: float | None  # CPU time of code that an instrumented pass did not count: so its counts are null
-    uncounted_caller_ns: float | None  # of calls by threads of which nothing was counted: so its counts are null
+    by_thread: dict[str, ThreadParts]  # the metrics of which parts by thread are known, and one is not 0
+    uncounted_ns: float | None = None  # CPU time of code that an instrumented pass did not count: so it has no counts
+    uncounted_caller_ns: float | None = None  # of calls by threads of which nothing was counted: so it has no counts
 
 
 def times(row: dict[str, Any], prefix: str, repetitions: str) -> Times | None:
@@ -65,4 +65,4 @@ def by_owner(figures: analysis.Figures) -> dict[str, dict[str, Any]]:
 
 def _parts(row: dict[str, Any], name: str) -> ThreadParts | None:
     main, workers = row[f"{name}@main"], row[f"{name}@workers"]
-    return ThreadParts(main=main, workers=workers) if (main, workers) != (None, None) else None
+    return ThreadParts(main=main, workers=workers) if main or workers else None

@@ -57,12 +57,13 @@ def select(document: Document, top: int) -> HotKernels:
     by_path = {layer.path: layer for layer in every if layer is not None}
     working = (one for one in found.kernels if one.waits is None and not observes(one.kernel))
     whole = [kernel for kernel in working if kernel.layer is None][:top]
+    named = found.with_names()
     return HotKernels(
         run=document.run.name,
         whole=document.whole,
         sampling=sampling(found),
         layers=kernels_by_layer(found, by_path, [*document.hottest.layers, UNATTRIBUTED]),
-        kernels=[KernelLayers(kernel=kernel, layers=_layers_of(kernel, found)) for kernel in whole],
+        kernels=[KernelLayers(kernel=kernel, layers=_layers_of(kernel, named)) for kernel in whole],
     )
 
 
@@ -75,7 +76,7 @@ def kernels_by_layer(found: Kernels, layers: dict[str, Layer], paths: Sequence[s
     """Of those of the layers that were met in samples."""
     known = {layer.path: layer for layer in found.layers}
     kernels: dict[str, list[SampledKernel]] = {}
-    for kernel in found.kernels:
+    for kernel in found.with_names():
         if kernel.layer is not None:
             kernels.setdefault(kernel.layer, []).append(kernel)
     return [
@@ -85,10 +86,8 @@ def kernels_by_layer(found: Kernels, layers: dict[str, Layer], paths: Sequence[s
     ]
 
 
-def _layers_of(kernel: SampledKernel, found: Kernels) -> list[SampledKernel]:
+def _layers_of(kernel: SampledKernel, named: Sequence[SampledKernel]) -> list[SampledKernel]:
     same = [
-        row
-        for row in found.kernels
-        if row.layer is not None and (row.kernel, row.library) == (kernel.kernel, kernel.library)
+        row for row in named if row.layer is not None and (row.kernel, row.library) == (kernel.kernel, kernel.library)
     ]
     return sorted(same, key=lambda row: -row.cpu_ns)

@@ -6,6 +6,7 @@ measured, or not known from so few samples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -51,9 +52,9 @@ class SampledFigures(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     share: float | None
     share_low: float | None
     share_high: float | None
-    cpi: float | None
-    cpi_low: float | None  # null where cycles were counted: then nothing tells
-    cpi_high: float | None
+    cpi: float | None = None
+    cpi_low: float | None = None  # null where cycles were counted: then nothing tells
+    cpi_high: float | None = None
     cpi_missing: str | None = None  # why there is no CPI, in few words
     llc_mpki: float | None = None
 
@@ -83,14 +84,14 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     """A leaf layer, or ``unattributed``. The share is of the inference's processor time."""
 
     path: str
-    wait_share: float | None  # of its processor time: in the OpenMP runtime
-    named_share: float | None  # of its processor time: in code that has a name
-    threads_sharing: int | None  # its work: as many as the workload runs with, or as were found busy in it if more
+    wait_share: float | None = None  # of its processor time: in the OpenMP runtime
+    named_share: float | None = None  # of its processor time: in code that has a name
+    threads_sharing: int | None = None  # its work: as many as the workload runs with, or more that were busy in it
     unsampled_share: float | None = None  # of its work, at most: new threads, before their first sample
-    efficiency: float | None  # busy time over these threads x wall time; null also where that share is 10% or more
-    imbalance: float | None  # the busiest of these threads' busy time over their mean, minus 1
-    off_cpu_ns: float | None  # over the threads that work in the inference, or share it; null: no switches recorded
-    preempted_ns: float | None
+    efficiency: float | None = None  # busy time / (these threads x wall time); null also where that share is >= 10%
+    imbalance: float | None = None  # the busiest of these threads' busy time over their mean, minus 1
+    off_cpu_ns: float | None = None  # of threads that work in the inference, or share it; null: no switches recorded
+    preempted_ns: float | None = None
     threads: list[SampledThread]
     operators: list[SampledOperator]  # most first; empty where no operators were recorded in that pass
 
@@ -113,11 +114,12 @@ class SampledKernel(SampledFigures, kw_only=True, frozen=True, omit_defaults=Tru
     layer: str | None
     kernel: str
     waits: str | None = None  # for what; null: it works, as far as its name tells
-    full_name: str | None = None  # where it says more; of several with one short name, that with the most samples
+    full_name: str | None = None  # where it says more; of several with one short name, that with the most samples;
+    # of a layer only where it is not that of the whole (``with_names``)
     code_ranges: int  # how many code ranges have that name
     library: str  # the file's name; "jit"; "[kernel]"; "[unknown]"
     domain: str  # what its library is there for: jit, torch, openmp, python, system, kernel, other
-    instructions: float | None  # between samples, or as ``instructions_from`` counted them in it
+    instructions: float | None = None  # between samples, or as ``instructions_from`` counted them in it
     layers: int | None = None  # of the whole: in how many layers it was met
     share_of_kernel: float | None = None  # of a layer: which part of the kernel's processor time this layer has
     roofline: CodeUnderRoofs | None = None  # null: no peaks, or nobody knows its operations or bytes
@@ -166,6 +168,14 @@ class Kernels(Sampling, kw_only=True, frozen=True):
 
     layers: list[SampledLayer]  # most processor time first
     kernels: list[SampledKernel]  # of the whole, then of each layer; most processor time first
+
+    def with_names(self) -> list[SampledKernel]:
+        """``kernels``, each with its full name."""
+        names = {_name(one): one.full_name for one in self.kernels if one.layer is None}
+        return [
+            msgspec.structs.replace(one, full_name=names.get(_name(one))) if one.full_name is None else one
+            for one in self.kernels
+        ]
 
 
 PART: Final = Kernels
@@ -217,8 +227,23 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         least_share_of_whole=sampled_pass.LEAST_SHARE_OF_WHOLE,
         notes=_notes(taken),
         layers=[_layer(row) for row in layer_rows(taken, by_time)],
-        kernels=[_kernel(row, under) for row in taken.kernel_rows(by_time)],
+        kernels=_named_once([_kernel(row, under) for row in taken.kernel_rows(by_time)]),
     )
+
+
+def _name(kernel: SampledKernel) -> tuple[str, str]:
+    return kernel.kernel, kernel.library
+
+
+def _named_once(kernels: Sequence[SampledKernel]) -> list[SampledKernel]:
+    """A template's full name is a line long, and is that of every layer's row."""
+    names = {_name(one): one.full_name for one in kernels if one.layer is None}
+    return [
+        msgspec.structs.replace(one, full_name=None)
+        if one.layer is not None and one.full_name == names.get(_name(one))
+        else one
+        for one in kernels
+    ]
 
 
 def _layer(row: dict[str, Any]) -> SampledLayer:

@@ -31,7 +31,7 @@ class Layer(Figures, kw_only=True, frozen=True):
     order: int | None
     index: int | None
     path: str
-    own: bool = False
+    own: bool
     type: str | None
     input_shapes: str | None
     output_shapes: str | None

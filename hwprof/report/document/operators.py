@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LEAST_SHARE: Final = 0.01
 """Operators with less of a layer's time are not listed with it."""
 
+LEAST_SELF: Final = 0.0001
+"""Operators with less of all self time are not listed; most combinations of shapes have less."""
+
 
 class Operator(msgspec.Struct, kw_only=True, frozen=True):
     """A framework operator with one combination of input shapes."""
@@ -66,7 +69,9 @@ class Operators(Part, kw_only=True, frozen=True):
     coverage: float | None  # the share of the trace pass's time that lies in operators
     others_share: float | None  # of the inference's CPU time: of threads whose operators are not recorded, by samples
     iterations: int | None = None  # that ``rows`` are sums over; null: not known, in documents of before
-    rows: list[Operator]
+    combinations: int | None = None  # of operator and shapes, also those not listed; null: in documents of before
+    self_ns: int | None = None  # of all of them; null likewise
+    rows: list[Operator]  # not those below ``LEAST_SELF``
     by_layer: list[LayerOperator]  # most time first; not those below ``LEAST_SHARE``
     tree: list[OperatorNode] = msgspec.field(default_factory=list)  # not those below a tenth of ``LEAST_SHARE``
     files: tuple[str, ...] = ()  # the tool's own, relative to the run's folder
@@ -86,7 +91,9 @@ def build(analysis: RunAnalysis) -> Operators | Unavailable:
         coverage=covered,
         others_share=analysis.sampled.others_share() if analysis.sampled is not None else None,
         iterations=len(analysis.traced.attribution.iterations.all) if analysis.traced is not None else None,
-        rows=[Operator(**row) for row in table.iter_rows(named=True)],
+        combinations=table.height,
+        self_ns=int(table["self_ns"].sum()),
+        rows=[Operator(**row) for row in table.iter_rows(named=True) if (row["share"] or 0) >= LEAST_SELF],
         by_layer=[
             LayerOperator(**row)
             for row in analysis.operators.by_layer.iter_rows(named=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +44,24 @@ def test_too_little_room_is_told_in_one_line(
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "ulimit -u" in told
     assert app.run(["--help"]) == 0
+
+
+def test_too_few_descriptors_are_told_before_polars_panics(capfd: pytest.CaptureFixture[str]) -> None:
+    """The campaign of faults met 921 lines of its panics: ``report --all`` with RLIMIT_NOFILE 6."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + 3, limits[1]))
+        codes = [app.run(["explain", "cpi"]), app.run(["events"])]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert codes == [1, 1]
+    told = r"hwprof: only [0-3] of the 8 more file descriptors that are needed can be opened here\. Try: .*ulimit -n\n"
+    assert re.fullmatch(f"({told}){{2}}", capfd.readouterr().err)
+    before = set(Path("/proc/self/fd").iterdir())
+    room.require_room()
+    assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 def test_an_address_space_that_is_limited_is_no_lack_of_processes(
