@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -28,7 +29,7 @@ def signals_interrupt() -> Iterator[list[int]]:
     """Inside, the first of the signals that end a process raises ``EndedBySignal``; those that come while that is
     tidied up are not heeded. One that was ignored from the start (``nohup``) stays so. The list has the first one's
     number from then on: where it came within a library's code, that may have swallowed what was raised."""
-    terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+    terminals = _terminals()
     came: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> NoReturn:
@@ -61,6 +62,10 @@ def _heed_no_more(_: int, __: FrameType | None) -> None:
     pass
 
 
+def _terminals() -> list[int]:
+    return [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+
+
 def _leave_dead(terminals: list[int]) -> None:
     """A terminal that is gone fails whoever writes to it, in the midst of tidying up."""
     for descriptor in terminals:
@@ -80,28 +85,41 @@ class InterruptionError(HwprofError):
 
 
 class Held:
-    """Ctrl-C while something that is measured is brought to its end, which takes seconds: the first one is noted
-    (``came``), the second one raises as ever. Signals that end the process are not held."""
+    """Ctrl-C and the signals that end a process while something that is measured is brought to its end, which takes
+    seconds: the first one is noted (``came``), the second one raises as ever."""
 
     def __init__(self) -> None:
         self.came = False
-        self._before: Callable[[int, FrameType | None], object] | None = None
+        self._heed: Callable[[], object] = partial(signal.default_int_handler, signal.SIGINT, None)
+        self._before: dict[int, Callable[[int, FrameType | None], object]] = {}
+        self._terminals: list[int] = []
 
     def begin(self) -> None:
-        """From now on. Where Ctrl-C is ignored it stays so."""
-        before = signal.getsignal(signal.SIGINT)
-        if self._before is None and callable(before):
-            self._before = before
-            signal.signal(signal.SIGINT, self._note)
+        """From now on. What is ignored, or ends the process at once, stays so."""
+        if self._before or self.came:
+            return
+        self._terminals = _terminals()
+        for number in (signal.SIGINT, *ENDING):
+            before = signal.getsignal(number)
+            if callable(before):
+                self._before[number] = before
+                signal.signal(number, self._note)
 
     def end(self) -> None:
-        """It raises again; may be called more than once."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        """They raise again; may be called more than once."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        self._before = {}
+
+    def heed(self) -> None:
+        """Raises what has come, as it would have been raised then."""
+        if self.came:
+            self._heed()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.came = True
+        self.came, self._heed = True, partial(self._before[number], number, None)
+        if number != signal.SIGINT:
+            _leave_dead(self._terminals)
         self.end()
 
 

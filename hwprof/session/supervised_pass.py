@@ -142,12 +142,16 @@ class Pass:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user has asked for the end when all was measured: it is complete, and nothing shall follow."""
+        """Whether the end was asked for when all was measured: it is complete, and nothing shall follow."""
         return self._held.came
 
+    def heed(self) -> None:
+        """Raises what asked for the end, if anything did."""
+        self._held.heed()
+
     def carry_out(self, record: PassRecord, when_measured: Callable[[], None]) -> None:
-        """All of it. ``when_measured`` is called when it measures no more, and only adds up and writes. A Ctrl-C from
-        then on is ``interrupted``."""
+        """All of it. ``when_measured`` is called when it measures no more, and only adds up and writes. What asks for
+        the end from then on is to be heeded (``heed``) when the pass is kept."""
         try:
             self._carry_out(record, when_measured)
         finally:
@@ -178,7 +182,8 @@ class Pass:
         if limit.reason is not None:
             raise PassError(limit.reason, limit.remedy, 1, foreseen=True)
         if self._finished is None:
-            raise KeyboardInterrupt if self._halting or self.interrupted else self._died(worker, status)
+            self.heed()
+            raise KeyboardInterrupt if self._halting else self._died(worker, status)
         if self.plan.launcher:
             self._begin(Phase.READING)
         collected += launching.collect_results(worker.pid, self._finished.record.collectors)
@@ -219,8 +224,7 @@ class Pass:
                 one.carry_out(record, nothing)
         finally:
             one.end()
-        if one.interrupted:
-            raise KeyboardInterrupt
+        one.heed()
         return record
 
     def _listen(self, worker: WorkerProcess, limit: TimeLimit) -> None:

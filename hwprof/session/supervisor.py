@@ -61,8 +61,7 @@ def _carry_out(
                 try:
                     with recorded(run, done.plan) as record:
                         done.carry_out(record, following.prepare if following is not None else when_measured)
-                    if done.interrupted:
-                        raise KeyboardInterrupt
+                    done.heed()
                 except KeyboardInterrupt:
                     _note_not_begun(run, passes[passes.index(done) + 1 :])
                     raise

@@ -155,20 +155,29 @@ def _register(place: Path, name: str, stop: str) -> dict[str, str]:
     return {"PYTHONPATH": str(place)}
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_when_all_is_measured_keeps_the_pass(tmp_path: Path, times: int) -> None:
+@pytest.mark.parametrize(
+    ("sent", "times", "said"),
+    [
+        (signal.SIGINT, 1, "interrupted"), (signal.SIGINT, 2, "interrupted"),
+        (signal.SIGTERM, 1, "ended by SIGTERM"), (signal.SIGHUP, 2, "ended by SIGHUP"),
+    ],
+)  # fmt: skip
+def test_what_ends_a_run_when_all_is_measured_keeps_the_pass(
+    tmp_path: Path, sent: signal.Signals, times: int, said: str
+) -> None:
     """While collectors add up, which takes seconds; the second one ends it all the same."""
     environment = _register(tmp_path, "lingering", "(self.raw / 'stops').touch(); time.sleep(4); return Collected()")
     process = start_hwprof("collect", *SMALL, "--passes", "measure,trace", cwd=tmp_path, environment=environment)
     _wait_for(tmp_path, "raw/measure/lingering/stops")
     for _ in range(times):
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         time.sleep(0.5)
     printed, errors = process.communicate(timeout=180)
-    assert process.returncode == 130
+    assert process.returncode == 128 + sent
     if times == 2:
-        assert messages(errors) == ["hwprof: interrupted"]
+        assert messages(errors) == [f"hwprof: {said}"]
         return
+    assert messages(errors)[-1].startswith(f"hwprof: {said}")
     run = RunDirectory.latest(tmp_path / "results")
     assert [(record.name, record.status) for record in run.manifest.passes][:1] == [("measure", "completed")]
     assert "yolov8n" in printed

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli.collect import _interrupted
-from hwprof.session.interruption import ENDING, EndedBySignal, can_wait, name_of, signals_interrupt
+from hwprof.session.interruption import ENDING, EndedBySignal, Held, can_wait, name_of, signals_interrupt
 from tests.support.synthetic_run import build
 
 
@@ -45,6 +45,39 @@ def test_a_signal_that_somebody_swallows_is_known_at_the_end() -> None:
         with suppress(BaseException):
             signal.raise_signal(signal.SIGTERM)
     assert came == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *ENDING])
+def test_what_comes_while_it_is_held_is_heeded_later_and_a_second_one_at_once(number: signal.Signals) -> None:
+    with signals_interrupt() as came:
+        held = Held()
+        held.heed()  # nothing has come
+        held.begin()
+        signal.raise_signal(number)
+        assert held.came and not came
+        with pytest.raises(KeyboardInterrupt) as later:
+            held.heed()
+        held.end()
+    assert getattr(later.value, "number", signal.SIGINT) == number
+    with signals_interrupt():
+        held = Held()
+        held.begin()
+        signal.raise_signal(number)
+        held.begin()  # of something else that is not to be lost: it has been asked for once
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+
+
+def test_nothing_is_held_that_was_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        held = Held()
+        held.begin()
+        signal.raise_signal(signal.SIGHUP)
+        held.end()
+        assert not held.came and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_signals_that_come_at_once_are_no_complaint_of_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
