@@ -45,6 +45,9 @@ COMPILE: Final = "compile"
 INDUCTOR: Final = "TORCHINDUCTOR_CACHE_DIR"
 """Where torch.compile leaves what it makes: nothing of an earlier time is found, and nothing is left."""
 
+TEMPORARY: Final = "TMPDIR"
+"""Where it leaves the compiled headers all the same, and others what they need for a while."""
+
 SPARE: Final = 0.6
 """Of the memory that is available, so much is used: a model may need more at work than when it waits."""
 
@@ -186,7 +189,7 @@ def _start(
         entry = one.entry(place.spec, _kept(place.folder, one.name, number))
         name = "-".join(one.name) or "without"
         try:
-            environment = {**one.environment, INDUCTOR: str(place.folder / "inductor")}
+            environment = one.environment | left_in(place.folder)
             started[one.name] = ContestantProcess(entry, place.folder, name, environment, place.weights)
         except OSError as error:
             if is_full_disk(error):
@@ -199,6 +202,11 @@ def _start(
             process.wait_until_ready(limit_s)
         except HwprofError as error:
             _gone(place.folder, contestant, running, found, error)
+
+
+def left_in(folder: Path) -> dict[str, str]:
+    """The environment in which a contestant's libraries leave what they keep in this folder, which is taken away."""
+    return {INDUCTOR: str(folder / "inductor"), TEMPORARY: str(folder)}
 
 
 def _kept(folder: Path, name: Name, number: int) -> Path | None:
