@@ -10,7 +10,7 @@ from hwprof.analysis import parallelism, sampled_kernels
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.owners import WHOLE
-from hwprof.analysis.sampled_pass import CPI, FEW_FOR_SHARES, FIGURES, LEAST_SHARE, SampledPass, if_enough, rounded
+from hwprof.analysis.sampled_pass import CPI, FEW_FOR_SHARES, FIGURES, LEAST_SHARE, SampledPass, if_enough
 from hwprof.run.schema import empty
 
 MUCH_UNSAMPLED: Final = 0.1
@@ -44,7 +44,7 @@ def layer_rows(taken: SampledPass, cpi: CpiByTime | None = None) -> list[dict[st
     threads, operators = _threads(taken, by_thread, off, of_working), _operators(taken)
     return [
         {**row, "threads": threads.get(row["path"], []), "operators": operators.get(row["path"], [])}
-        for row in rounded(frame.select(*columns, path="layer")).iter_rows(named=True)
+        for row in frame.select(*columns, path="layer").iter_rows(named=True)
     ]
 
 

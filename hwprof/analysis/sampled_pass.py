@@ -38,13 +38,6 @@ FEW_FOR_SHARES: Final = 30
 FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high")
 CPI: Final = ("cpi", "cpi_low", "cpi_high", "cpi_missing")
 
-ESTIMATES: Final = (
-    *("share", "share_low", "share_high", "share_of_kernel", "named_share", "wait_share", "efficiency", "imbalance"),
-    *("cpi", "cpi_low", "cpi_high", "llc_mpki"),
-)
-DIGITS: Final = 7
-"""Significant ones of what samples estimate: even a million of them tell a share to a thousandth part of it."""
-
 
 @dataclass(frozen=True)
 class SampledPass:
@@ -169,7 +162,6 @@ class SampledPass:
         rows = (
             frame.with_columns(pl.col("cpu_ns") / number, *if_enough("cpi", "llc_mpki"))
             .select(*columns, kernel="name", full_name=full, domain=pl.col("domain").fill_null("other"))
-            .pipe(rounded)
             .to_dicts()
         )
         return [{**row, "waits": waiting.cause(row["domain"], row["kernel"])} for row in rows]
@@ -245,11 +237,6 @@ def sampled_pass(
         threads=threads,
         team=of_team,
     )
-
-
-def rounded(frame: pl.DataFrame) -> pl.DataFrame:
-    """With ``ESTIMATES`` in the digits that they are worth."""
-    return frame.with_columns(pl.col(name).round_sig_figs(DIGITS) for name in ESTIMATES if name in frame.columns)
 
 
 def if_enough(*names: str) -> list[pl.Expr]:

@@ -19,7 +19,6 @@ POOLS: Final = 2
 ADDRESS_SPACE_BYTES: Final = 2 << 30
 """With less some library cannot be loaded, or its threads not be started. Little of it is memory."""
 
-
 DESCRIPTORS: Final = 8
 """That polars reads tables with; with six more it does, with fewer it panics where it makes its runtime, and from then
 on wherever it is asked for anything."""

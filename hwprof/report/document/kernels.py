@@ -171,7 +171,7 @@ class Kernels(Sampling, kw_only=True, frozen=True):
 
     def with_names(self) -> list[SampledKernel]:
         """``kernels``, each with its full name."""
-        names = {_name(one): one.full_name for one in self.kernels if one.layer is None}
+        names = _names_of_whole(self.kernels)
         return [
             msgspec.structs.replace(one, full_name=names.get(_name(one))) if one.full_name is None else one
             for one in self.kernels
@@ -235,9 +235,13 @@ def _name(kernel: SampledKernel) -> tuple[str, str]:
     return kernel.kernel, kernel.library
 
 
+def _names_of_whole(kernels: Sequence[SampledKernel]) -> dict[tuple[str, str], str | None]:
+    return {_name(one): one.full_name for one in kernels if one.layer is None}
+
+
 def _named_once(kernels: Sequence[SampledKernel]) -> list[SampledKernel]:
     """A template's full name is a line long, and is that of every layer's row."""
-    names = {_name(one): one.full_name for one in kernels if one.layer is None}
+    names = _names_of_whole(kernels)
     return [
         msgspec.structs.replace(one, full_name=None)
         if one.layer is not None and one.full_name == names.get(_name(one))

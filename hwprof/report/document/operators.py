@@ -69,8 +69,8 @@ class Operators(Part, kw_only=True, frozen=True):
     coverage: float | None  # the share of the trace pass's time that lies in operators
     others_share: float | None  # of the inference's CPU time: of threads whose operators are not recorded, by samples
     iterations: int | None = None  # that ``rows`` are sums over; null: not known, in documents of before
-    combinations: int | None = None  # of operator and shapes, also those not listed; null: in documents of before
-    self_ns: int | None = None  # of all of them; null likewise
+    combinations: int  # of operator and shapes, also those not listed
+    self_ns: int  # of all of them
     rows: list[Operator]  # not those below ``LEAST_SELF``
     by_layer: list[LayerOperator]  # most time first; not those below ``LEAST_SHARE``
     tree: list[OperatorNode] = msgspec.field(default_factory=list)  # not those below a tenth of ``LEAST_SHARE``

@@ -16,8 +16,7 @@ def show(page: Page) -> None:
     top = page.document.hottest.top
     rows = part.rows[:top]
     glyphs = page.glyphs
-    whole = part.self_ns if part.self_ns is not None else sum(row.self_ns for row in part.rows)
-    inclusive = [figures.percent(row.inclusive_ns / whole if whole else None, glyphs) for row in rows]
+    inclusive = [figures.percent(row.inclusive_ns / part.self_ns if part.self_ns else None, glyphs) for row in rows]
     page.table(
         [
             Column("operator", [row.name for row in rows], right=False, least=26),
@@ -28,7 +27,7 @@ def show(page: Page) -> None:
             Column("inclusive", inclusive, 1),
             Column("self ms", [figures.milliseconds(row.self_ns) for row in rows], 4),
         ],
-        f"Top operators by input shapes ({len(rows)} of {part.combinations or len(part.rows)})",
+        f"Top operators by input shapes ({len(rows)} of {part.combinations})",
     )
     coverage = part.coverage
     within = f"; operators cover {coverage:.0%} of it" if coverage is not None else ""
