@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import NoReturn
 
-ROOM_BYTES: Final = 1 << 28
-"""More than the compiled modules of all that hwprof imports, with what else may be written meanwhile."""
-
-
-def keep_bytecode_whole() -> None:
-    """Where files may not grow as they like, or the disk that Python is on is nearly full, Python (gh-126606) puts
-    compiled modules in place that are cut, and no program can import them any more: neither this process nor what it
-    starts keeps any."""
-    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY or _free_bytes() < ROOM_BYTES:
-        sys.dont_write_bytecode = True
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-
-
-def _free_bytes() -> int:
-    try:
-        found = os.statvfs(sys.prefix)
-    except OSError:
-        return 0  # nothing is written there
-    return found.f_bavail * found.f_frsize
+from hwprof import bytecode
 
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
-    keep_bytecode_whole()
+    bytecode.keep_whole()
     try:
         from hwprof import interrupts
 

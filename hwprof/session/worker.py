@@ -111,6 +111,7 @@ class _Worker:
         self._enough = False  # for the user
         self._interrupted: str | None = None  # how far it came
         self._once_s: float | None = None  # the last iteration of the warm-up
+        self._begin_ns: int | None = None  # of the first iteration after it
         self._notes: list[str] = []  # on the workload
         wanted = order.plan.precision
         self._precision = Precision(wanted) if wanted is not None else None
@@ -202,10 +203,11 @@ class _Worker:
         if self._plan.halts:
             signal.signal(signal.SIGINT, self._halt)
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
-        begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
+        stolen_ns, throttled = machine.stolen_ns(), cgroup.throttling()
+        begin_ns = self._begin_ns = time.monotonic_ns()
         try:
             for done, iteration in enumerate(self._one_by_one(planned, pieces)):
-                if self._is_over(done, begin_ns) or (done >= len(planned) and self._is_precise()):
+                if self._is_over(done) or (done >= len(planned) and self._is_precise()):
                     break
                 if done:
                     self._collectors.between_iterations()
@@ -243,8 +245,7 @@ class _Worker:
         that goes on for some time."""
         plan = self._plan
         if plan.time_s is not None and self._once_s:
-            began_s = time.monotonic()
-            return over_time.iterations(plan, self._once_s, calls, event_sets, lambda: time.monotonic() - began_s)
+            return over_time.iterations(plan, self._once_s, calls, event_sets, self._elapsed_s)
         number = that_fit(plan, self._once_s, calls, event_sets)
         planned = schedule(plan.warmup, number, event_sets, alternate=plan.alternate)[plan.warmup :]
         return iter([with_bare(planned) if plan.bare_too else planned])
@@ -266,12 +267,16 @@ class _Worker:
         else:
             self._enough = True
 
-    def _is_over(self, done: int, begin_ns: int) -> bool:
+    def _elapsed_s(self) -> float:
+        """Since the first iteration after the warm-up began; nothing before that."""
+        return 0.0 if self._begin_ns is None else (time.monotonic_ns() - self._begin_ns) / 1e9
+
+    def _is_over(self, done: int) -> bool:
         """After so many iterations of those that are planned: the user has enough, or the time is over."""
         if self._plan.halts and not self._plan.slow and done and self._is_told_to_stop():
             return True
         time_s = self._plan.time_s
-        return time_s is not None and done >= FEWEST and time.monotonic_ns() - begin_ns > time_s * 1e9
+        return time_s is not None and done >= FEWEST and self._elapsed_s() >= time_s
 
     def _is_precise(self) -> bool:
         """Each layer's time is known as well as the user wants it."""

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from hwprof.__main__ import keep_bytecode_whole
+from hwprof import bytecode
 from scripts.faults.left_alive import left_alive
 from scripts.faults.processor_waits import ProcessorWaits
 
@@ -85,7 +85,7 @@ def _copy(order: dict[str, Any]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    keep_bytecode_whole()  # as ``hwprof.__main__`` does it, and:
+    bytecode.keep_whole()  # as ``hwprof.__main__`` does it, and:
     from hwprof.cli import streams
 
     streams.prepare()

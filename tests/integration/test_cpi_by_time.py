@@ -53,7 +53,7 @@ def test_a_layer_has_no_more_cycles_than_it_took_without_the_recorder(report: di
     )
     clock = counters["events"]["task-clock"]["main"][place]
     most = clock * ghz / instructions
-    assert found["cpi"] is not None, found["cpi_missing"]
+    assert "cpi" in found, found["cpi_missing"]
     assert layer["metrics"]["cpi"] == pytest.approx(found["cpi"])
     assert found["cpi"] <= most * 1.02, "waiting in the OpenMP runtime is not among its instructions"
     assert found["cpu_ns"] > 1.2 * clock, "else this shows nothing"
@@ -61,9 +61,9 @@ def test_a_layer_has_no_more_cycles_than_it_took_without_the_recorder(report: di
 
 def test_a_layer_that_goes_by_the_clock_has_none(report: dict[str, Any]) -> None:
     found = sampled(report, LOOP)
-    assert (found["cpi"], found["cpi_missing"]) == (None, no_cpi.CLOCKED)
+    assert (found.get("cpi"), found["cpi_missing"]) == (None, no_cpi.CLOCKED)
 
 
 def test_each_sampled_row_has_a_cpi_or_a_reason(report: dict[str, Any]) -> None:
     rows = [*report["kernels"]["layers"], *(one for one in report["kernels"]["kernels"] if one.get("waits") is None)]
-    assert [row for row in rows if (row["cpi"] is None) is (row.get("cpi_missing") is None)] == []
+    assert [row for row in rows if ("cpi" in row) is ("cpi_missing" in row)] == []

@@ -6,17 +6,19 @@ from __future__ import annotations
 import os
 import pwd
 import resource
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as variants
-from tests.support.command import hwprof, hwprof_here, messages
+from tests.support.command import ROOT, hwprof, hwprof_here, messages
 from tests.support.requirements import require_module
 from tests.support.synthetic_run import build
 
@@ -187,3 +189,23 @@ def test_a_library_that_is_not_installed_is_named_with_what_brings_it(
     (line,) = messages(done.stderr)
     assert "pip install" in line and "hwprof[" in line
     assert not (tmp_path / "results").exists(), "no run is left behind"
+
+
+def test_no_module_that_is_kept_compiled_is_cut(tmp_path: Path) -> None:
+    """By a limit of the size of files, where hwprof is run for the first time."""
+    place = tmp_path / "hwprof"
+    shutil.copytree(ROOT / "hwprof", place, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-P", "-m", "hwprof", "--version"]
+    for bytes_ in (1024, 2048, 4096, resource.RLIM_INFINITY):
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment | {"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (bytes_, bytes_)),
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    assert list(place.rglob("*.pyc")), "else this shows nothing"

@@ -67,7 +67,7 @@ def test_one_layer_leaves_its_workers_nothing_to_do(report: dict[str, Any]) -> N
         assert alone == ["single_threaded"], layers
     else:  # other programs had the processor for so long that this is what the layer loses most to
         assert alone == [] and layers["single_threaded"]["largest_loss"].startswith("preempted"), layers
-    imbalance = {layer["path"]: layer["imbalance"] for layer in report["kernels"]["layers"]}
+    imbalance = {layer["path"]: layer["imbalance"] for layer in report["kernels"]["layers"] if "imbalance" in layer}
     assert max(LAYERS, key=lambda path: imbalance[path]) == "single_threaded", imbalance
     assert imbalance["single_threaded"] > 0.8
 
@@ -76,7 +76,7 @@ def test_what_comes_from_memory_takes_the_most_cycles_an_instruction(report: dic
     """By processor time and with its interval, so that other programs do not make it so."""
     hottest: dict[str, dict[str, Any]] = {}
     for kernel in report["kernels"]["kernels"]:
-        if kernel["layer"] in LAYERS and kernel["cpi"] is not None and kernel["domain"] not in WAITING:
+        if kernel["layer"] in LAYERS and "cpi" in kernel and kernel["domain"] not in WAITING:
             hottest.setdefault(kernel["layer"], kernel)
     assert set(hottest) == set(LAYERS)
     streaming = hottest.pop("streaming")

@@ -1,4 +1,4 @@
-"""What ``python -m hwprof`` does before anything else."""
+"""Whether compiled modules are kept: what hwprof looks at before anything else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hwprof.__main__ import keep_bytecode_whole
+from hwprof import bytecode
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_where_files_may_not_grow_no_compiled_module_is_kept(
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=free_mb << 8, f_frsize=4096))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    keep_bytecode_whole()
+    bytecode.keep_whole()
     assert sys.dont_write_bytecode is not kept
     assert ("PYTHONDONTWRITEBYTECODE" in os.environ) is not kept
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
