@@ -1,10 +1,11 @@
-"""The iterations of a pass that goes on for some time. They are planned piece by piece: what one takes is known when
-some are done. The last of the warm-up may have taken many times as long, or a part of it. Pure but for the clock."""
+"""The iterations of a pass that goes on for some time, or until layers are known well. They are planned piece by
+piece: what one takes is known when some are done. The last of the warm-up may have taken many times as long, or a part
+of it. Pure but for the clock."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -26,6 +27,32 @@ MOST: Final = 100_000
 WATCHED_CALLS: Final = 1_000_000
 """Of layers. What they leave takes memory: of more iterations than that some, evenly spread, watch their layers, and
 the others are bare."""
+
+
+MOST_TIMES: Final = 10
+"""As many iterations as planned a pass comes to that goes on until layers are known well: three times as well as by
+these."""
+
+
+def further(
+    plan: PassPlan, planned: Sequence[IterationRecord], calls: int, event_sets: int, elapsed_s: Callable[[], float]
+) -> Iterator[list[IterationRecord]]:
+    """Those that come after the ``planned`` ones, in one piece, of a pass that goes on until ``plan.precision`` is
+    reached: as many as fit into what is left of ``plan.enough_s``; whoever does them may stop within it. The rest is as
+    of ``iterations``."""
+    if plan.precision is None or plan.enough_s is None:
+        return
+    done = len(planned)
+    most = MOST_TIMES * plan.iterations - done
+    if calls:
+        most = min(most, WATCHED_CALLS // calls - done)
+    number = min(most, int((plan.enough_s - elapsed_s()) / (elapsed_s() / done)))
+    if number > 0:
+        records = schedule(0, number, event_sets, alternate=plan.alternate)
+        if plan.bare_too:
+            records = with_bare(records, most=MOST_BARE - sum(record.bare for record in planned))
+        first = planned[-1].index + 1
+        yield [msgspec.structs.replace(record, index=first + place) for place, record in enumerate(records)]
 
 
 def iterations(

@@ -60,7 +60,8 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     in_process: tuple[CollectorPlan, ...]
     external: tuple[CollectorPlan, ...]
     time_s: float | None = None  # goes on for that time, however many iterations that is; None: as many as planned
-    precision: float | None = None  # of that time only as much as layers need to be known so well; see ``precision``
+    precision: float | None = None  # of that time only as much as layers need to be known so well; without it, more
+    # iterations than planned, until ``enough_s``, as long as they are not; see ``precision``
     enough_s: float | None = None  # so many iterations as take longer are left out (``that_fit``); None: none
     most_calls: int | None = None  # of layers: iterations that bring more are left out; None: none
     idle_s: float = 0.0

@@ -21,6 +21,10 @@ from hwprof.unavailable import Unavailable
 ITERATIONS: Final = 20
 """Of the measure pass, unless the user says how many."""
 
+PRECISION: Final = 0.02
+"""So well layers are to be known, unless the user says how well, how long or how many times: the measure pass goes on
+for ``ENOUGH_S`` where they are not."""
+
 ENOUGH_S: Final = {MEASURE: 20.0, TRACE: 10.0}
 """For so long a pass iterates, unless the user says how many times: of a large model, or on a slow machine, fewer
 iterations tell as much."""
@@ -51,8 +55,8 @@ def plan_passes(
     """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
     the user does not want, ``named`` those that the user listed, ``asked`` those that options ask for. ``options`` by
     collector, and ``passes_of``, where one is to run in others than its own. ``iterations``: None for ``ITERATIONS``,
-    or as many as ``ENOUGH_S`` allows. ``time_s``: of the measure pass, in the place of its iterations;
-    ``precision``: of that time, or of ``ENOUGH_S``, only as much as it takes to know layers so well.
+    fewer or more, as ``ENOUGH_S`` and ``PRECISION`` have it. ``time_s``: of the measure pass, in the place of its
+    iterations; ``precision``: of that time, or of ``ENOUGH_S``, only as much as it takes to know layers so well.
     ``wait_quiet_s``: how long each pass waits for a quiet machine at most; not those that are far slower than what they
     measure, and whose times nobody reads.
 
@@ -75,7 +79,7 @@ def plan_passes(
     if time_s is not None or precision is not None:
         _check_time("--time" if time_s is not None else "--precision", passes, iterations, warmup)
         time_s = ENOUGH_S[MEASURE] if time_s is None else time_s
-    enough_s = ENOUGH_S if iterations is None else {}
+    enough_s, well_known = (ENOUGH_S, PRECISION) if iterations is None else ({}, None)
     iterations = ITERATIONS if iterations is None else iterations
     shared = [
         _plan(name, taking_part, where, iterations, warmup, off, all_options, enough_s.get(name)) for name in passes
@@ -88,8 +92,8 @@ def plan_passes(
     if shared:
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
-    if time_s is not None:
-        over_time = {"time_s": time_s, "precision": precision}
+    if well_known is not None and warmup:
+        over_time = {"time_s": time_s, "precision": precision if time_s is not None else well_known}
         shared = [msgspec.structs.replace(one, **over_time) if one.name == MEASURE else one for one in shared]
     plans = compare_outputs(
         shared

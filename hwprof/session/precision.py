@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,12 +20,15 @@ class Precision:
     def __init__(self, wanted: float) -> None:
         """``wanted``: half of the 95% interval of each median, of the median."""
         self._wanted = wanted
-        self._times_ns: list[Mapping[str, int]] = []
+        self._layers: tuple[str, ...] = ()  # of the first iteration
+        self._times_ns: list[array[int]] = []  # of those, by iteration; -1: not called
         self._next_look = FEWEST
 
     def add(self, times_ns: Mapping[str, int]) -> None:
         """Those of one more iteration."""
-        self._times_ns.append(times_ns)
+        if not self._times_ns:
+            self._layers = tuple(times_ns)
+        self._times_ns.append(array("q", (times_ns.get(name, -1) for name in self._layers)))
 
     def is_reached(self) -> bool:
         """Whether every layer is known so well; asked after each iteration, it looks now and then."""
@@ -40,8 +44,9 @@ class Precision:
             return None
         import numpy as np  # its library starts threads: not before torch's is there
 
-        layers = [name for name in self._times_ns[0] if all(name in times for times in self._times_ns)]
-        times = np.array([[of[name] for name in layers] for of in self._times_ns], dtype=np.float64)
+        every = np.array(self._times_ns, dtype=np.float64).reshape(len(self._times_ns), -1)
+        called = np.flatnonzero((every >= 0).all(axis=0))
+        times = every[:, called]
         medians = np.median(times, axis=0)
         large = np.flatnonzero((medians > 0) & (medians >= SMALLEST_SHARE * medians.sum()))
         if not len(large):
@@ -49,7 +54,9 @@ class Precision:
         mads = np.median(np.abs(times[:, large] - medians[large]), axis=0)
         errors = _standard_errors(len(times)) * mads / medians[large]
         worst = int(errors.argmax())
-        return PrecisionRecord(self._wanted, float(errors[worst]), layers[large[worst]], len(large), len(times))
+        return PrecisionRecord(
+            self._wanted, float(errors[worst]), self._layers[called[large[worst]]], len(large), len(times)
+        )
 
 
 def _standard_errors(values: int) -> float:

@@ -207,7 +207,7 @@ class _Worker:
         begin_ns = self._begin_ns = time.monotonic_ns()
         try:
             for done, iteration in enumerate(self._one_by_one(planned, pieces)):
-                if self._is_over(done) or (done >= len(planned) and self._is_precise()):
+                if self._is_over(done, len(planned)) or (done >= len(planned) and self._is_precise()):
                     break
                 if done:
                     self._collectors.between_iterations()
@@ -229,26 +229,29 @@ class _Worker:
         if self._plan.halts:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self._enough:
-            of = f" of {len(planned)}" if self._plan.time_s is None else ""
-            self._interrupted = f"after {len(self._record.iterations) - warmup}{of} iterations"
+            done = len(self._record.iterations) - warmup
+            of = f" of {len(planned)}" if self._plan.time_s is None and done < len(planned) else ""
+            self._interrupted = f"after {done}{of} iterations"
         self._record.measured_ns = time.monotonic_ns() - begin_ns
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
         if throttled is not None and (now := cgroup.throttling()) is not None:
             self._record.throttled = now.times - throttled.times
             self._record.throttled_ns = now.stopped_ns - throttled.stopped_ns
-        if self._precision is not None:
+        if self._precision is not None and self._plan.time_s is not None:  # the user has asked for it
             self._record.precision = self._precision.look()
 
     def _pieces(self, calls: int, event_sets: int) -> Iterator[list[IterationRecord]]:
         """The iterations after the warm-up, of which each calls layers so often: all of them at once, but of a pass
-        that goes on for some time."""
+        that goes on for some time, or until layers are known well enough."""
         plan = self._plan
         if plan.time_s is not None and self._once_s:
             return over_time.iterations(plan, self._once_s, calls, event_sets, self._elapsed_s)
         number = that_fit(plan, self._once_s, calls, event_sets)
         planned = schedule(plan.warmup, number, event_sets, alternate=plan.alternate)[plan.warmup :]
-        return iter([with_bare(planned) if plan.bare_too else planned])
+        if plan.bare_too:
+            planned = with_bare(planned)
+        return chain([planned], over_time.further(plan, planned, calls, event_sets, self._elapsed_s))
 
     def _one_by_one(
         self, first: Sequence[IterationRecord], further: Iterator[Sequence[IterationRecord]]
@@ -271,11 +274,14 @@ class _Worker:
         """Since the first iteration after the warm-up began; nothing before that."""
         return 0.0 if self._begin_ns is None else (time.monotonic_ns() - self._begin_ns) / 1e9
 
-    def _is_over(self, done: int) -> bool:
-        """After so many iterations of those that are planned: the user has enough, or the time is over."""
+    def _is_over(self, done: int, planned: int) -> bool:
+        """After so many iterations, of which the first piece has ``planned``: the user has enough, or the time is
+        over."""
         if self._plan.halts and not self._plan.slow and done and self._is_told_to_stop():
             return True
         time_s = self._plan.time_s
+        if time_s is None and done >= planned:  # and these are further ones
+            time_s = self._plan.enough_s
         return time_s is not None and done >= FEWEST and self._elapsed_s() >= time_s
 
     def _is_precise(self) -> bool:

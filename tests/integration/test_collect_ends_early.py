@@ -136,6 +136,33 @@ def test_a_pass_ends_when_layers_are_known_well_enough(
     assert measure.reason is None, "it did not end early"
 
 
+TAKES_TURNS = """
+import time
+import torch
+class Turns(torch.nn.Module):
+    calls = 0
+    def forward(self, x):
+        self.calls += 1
+        time.sleep(0.02 if self.calls % 2 else 0.06)
+        return x
+def model():
+    return torch.nn.Sequential(Turns()), torch.ones(1)
+"""
+
+
+def test_a_default_pass_goes_on_until_layers_are_known_and_no_longer_than_it_may(tmp_path: Path) -> None:
+    """Of a layer that takes 20 and 60 ms in turn, 200 iterations would not tell the median to 2%."""
+    (tmp_path / "turns.py").write_text(TAKES_TURNS)
+    passes = ("--passes", "measure", "--no-instrumented", "--no-peaks")
+    done = hwprof("collect", "--model", "turns:model", *passes, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (measure,) = RunDirectory.latest(tmp_path / "results").manifest.passes
+    assert 30 < sum(not one.warmup for one in measure.iterations) <= 200
+    assert [one.index for one in measure.iterations] == list(range(len(measure.iterations)))
+    assert measure.measured_ns is not None and measure.measured_ns / 1e9 < 21
+    assert (measure.reason, measure.precision) == (None, None), "nobody has asked for more"
+
+
 def _register(place: Path, name: str, stop: str) -> dict[str, str]:
     """A third party's collector, as its package would register it; the environment with it."""
     (place / f"{name}.py").write_text(

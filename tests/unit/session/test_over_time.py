@@ -9,7 +9,7 @@ import pytest
 
 from hwprof.run.manifest import IterationRecord
 from hwprof.session import over_time
-from hwprof.session.plan import FEWEST, PassPlan
+from hwprof.session.plan import FEWEST, MOST_BARE, PassPlan, schedule, with_bare
 
 PLAN = PassPlan(name="measure", iterations=20, warmup=2, in_process=(), external=(), time_s=60.0, bare_too=True)
 
@@ -79,3 +79,33 @@ def test_what_is_done_in_no_time_ends_before(calls: int) -> None:
     """An hour of a model of a millisecond: each iteration that is kept takes memory."""
     found = Pass(msgspec.structs.replace(PLAN, time_s=3600.0), 0.001, lambda index: 0.001, calls=calls)
     assert over_time.MOST <= len(found.done) <= 1.01 * over_time.MOST and found.now_s < 200
+
+
+def further(plan: PassPlan, each_s: float, calls: int = 100) -> list[IterationRecord]:
+    """After the planned ones, which took so long each."""
+    planned = with_bare(schedule(plan.warmup, plan.iterations, 1, alternate=True)[plan.warmup :])
+    pieces = list(over_time.further(plan, planned, calls, 1, lambda: each_s * len(planned)))
+    return [*planned, *(record for piece in pieces for record in piece)]
+
+
+UNTIL_KNOWN = msgspec.structs.replace(PLAN, time_s=None, precision=0.02, enough_s=20.0)
+
+
+@pytest.mark.parametrize(("each_s", "number"), [(0.001, 200), (0.2, 100), (0.5, 40), (0.9, 24), (2.0, 24)])
+def test_until_layers_are_known_there_are_as_many_as_fit_and_ten_times_as_many_at_most(
+    each_s: float, number: int
+) -> None:
+    found = further(UNTIL_KNOWN, each_s)
+    assert number <= len(found) <= number + 10, "with bare ones"
+    assert [record.index for record in found] == list(range(2, 2 + len(found)))
+    assert sum(record.bare for record in found) <= MOST_BARE
+    assert all(record.event_set == 0 for record in found if record.layers_counted)
+
+
+def test_where_nobody_wants_to_know_none_come_after_the_planned_ones() -> None:
+    assert len(further(msgspec.structs.replace(UNTIL_KNOWN, precision=None), 0.1)) == 24
+
+
+def test_very_many_layers_are_watched_no_more_often_than_elsewhere() -> None:
+    found = further(UNTIL_KNOWN, 0.01, calls=20_000)
+    assert sum(not record.bare for record in found) <= over_time.WATCHED_CALLS // 20_000

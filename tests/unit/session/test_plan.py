@@ -110,6 +110,19 @@ def test_a_time_for_a_pass_without_any_is_refused(
         plan_passes([], passes, iterations=iterations, warmup=warmup, **given)  # type: ignore[arg-type]
 
 
+def test_without_a_word_of_the_user_the_measure_pass_goes_on_until_layers_are_known() -> None:
+    plans = plan_passes([], ["measure", "trace"], iterations=None, warmup=2)
+    assert [(plan.iterations, plan.time_s, plan.precision, plan.enough_s) for plan in plans] == [
+        (20, None, 0.02, 20.0),
+        (5, None, None, 10.0),
+    ]
+    for iterations, warmup in ((20, 2), (None, 0)):
+        (plan,) = plan_passes([], ["measure"], iterations=iterations, warmup=warmup)
+        assert plan.precision is None
+    (plan,) = plan_passes([], ["measure"], iterations=None, warmup=2, time_s=60.0)
+    assert (plan.time_s, plan.precision) == (60.0, None)
+
+
 def test_a_precision_has_as_much_time_as_iterations_have_by_default() -> None:
     plans = plan_passes([], ["measure", "trace"], iterations=None, warmup=2, precision=0.01)
     assert [(plan.time_s, plan.precision) for plan in plans] == [(20.0, 0.01), (None, None)]

@@ -1,0 +1,58 @@
+"""The tools' own files, once what they say is in the run's tables: what is very large is not kept."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import CollectorRecord
+from hwprof.run.notes import Note, NoteKind
+
+MOST_BYTES: Final = 200_000_000
+"""Of all of a run's together."""
+
+OPTION: Final = "--keep-raw"
+
+
+class _File(NamedTuple):
+    size_bytes: int
+    path: Path
+    collector: CollectorRecord
+
+
+def drop_large(run: RunDirectory, most_bytes: int = MOST_BYTES) -> None:
+    """Removes the largest files of the run's tools until those that remain are ``most_bytes`` together, with a note at
+    each tool's record. Other files than regular ones stay. Raises ``OSError`` where the record cannot be written."""
+    files = sorted(_files(run), key=lambda file: (-file.size_bytes, file.path))
+    left_bytes = sum(file.size_bytes for file in files)
+    dropped = []
+    for file in files:
+        if left_bytes <= most_bytes:
+            break
+        with suppress(OSError):
+            file.path.unlink()
+            left_bytes -= file.size_bytes
+            dropped.append(file)
+    for file in dropped:
+        size = f"{file.size_bytes / 1e6:,.0f} MB"
+        file.collector.notes.append(Note(NoteKind.SCOPE, f"not kept: {size}", file.path.name, OPTION))
+    if dropped:
+        run.save_manifest()
+
+
+def _files(run: RunDirectory) -> Iterator[_File]:
+    """The regular files in the tools' folders; what links lead to is none of the run's."""
+    for record in run.manifest.passes:
+        for collector in record.collectors:
+            for folder, _, names in os.walk(run.path / "raw" / record.name / collector.name):
+                for name in names:
+                    path = Path(folder, name)
+                    with suppress(OSError):
+                        found = path.lstat()
+                        if stat.S_ISREG(found.st_mode):
+                            yield _File(found.st_size, path, collector)
