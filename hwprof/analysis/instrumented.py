@@ -13,13 +13,11 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis import irregular, summary, uncounted
-from hwprof.analysis.attribution import Attribution, owned_counts, owning_spans, whole_spans, within
-from hwprof.analysis.callers import with_callers
+from hwprof.analysis.attribution import Attribution, owned_counts
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.metrics import operands_of, values
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE, is_leaf
+from hwprof.analysis.owners import UNATTRIBUTED, is_leaf
 from hwprof.run.manifest import MetricDefinition, PassRecord
-from hwprof.run.schema import UNKNOWN_LIBRARY
 
 SMALL: Final = 0.001
 """Kernels with a smaller share of the instructions are left to the table of all."""
@@ -40,13 +38,8 @@ KERNELS_SCHEMA: Final = pl.Schema(
 KERNEL_KEYS: Final = ("layer", "kernel", "library", "domain")
 """What tells kernels apart: one in each layer, and one (``layer`` null) in the whole."""
 
-OPENMP: Final = "openmp"
-
 UNNAMED: Final = "(unnamed)"
 """The kernel that stands for all of a library that has no names."""
-
-UNKNOWN: Final = {"name": UNNAMED, "library": UNKNOWN_LIBRARY, "domain": "other"}
-"""What stands for a kernel that the run does not describe."""
 
 
 def why_not_comparable(instrumented: PassRecord, companion: PassRecord | None) -> str | None:
@@ -121,56 +114,6 @@ def calls_differ(counted: Attribution, timed: Attribution) -> int:
     return both.filter(~pl.col("calls").eq_missing(pl.col("calls_right"))).height
 
 
-def kernels(
-    spans: pl.DataFrame,
-    rows: pl.LazyFrame,
-    names: pl.DataFrame,
-    layers: pl.DataFrame,
-    counted: Attribution,
-    done: Collection[str] | None = None,
-) -> pl.DataFrame:
-    """What functions did themselves in an iteration (mean over those that counted), with the columns of
-    ``KERNELS_SCHEMA``: numbers for texts (enumerations), which take a fifth of the memory; ``as_text`` has these.
-
-    ``rows``: of the pass's ``kernel_counts``, millions, of which no more than their sums are held; ``names``: its
-    ``kernels``. ``done``: only these layers and their sum, where others were cut short. ``layer`` is an owner of
-    ``attribution``, or null: the whole (the inference). ``share`` is of the layer's count of that event, without the
-    OpenMP runtime's, which are mostly waiting and have no share. Largest first. None of owners whose counts lack work:
-    shares would be of what was counted.
-    """
-    iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
-    kept = spans.join(iterations, on="iteration", how="semi")
-    wholes, _ = whole_spans(kept)
-    keys = ["kernel", "library", "domain", "event", "provenance"]
-    modules = with_callers(owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers))
-    owners = _enum([*modules["owner"].unique(), UNATTRIBUTED])
-    rows, names = _numbered(rows), _known(names)
-    inside = _named(_own(rows, modules.with_columns(layer=pl.col("owner").cast(owners))), names, ["layer"])
-    if done is not None:
-        inside = inside.filter(pl.col("layer").cast(pl.String).is_in(list(done)))
-        whole = inside.group_by(keys).agg(pl.col("value").sum())
-    else:
-        of_whole = rows.join(wholes.lazy().select("span"), on="span", how="semi")
-        whole = _named(_summed(of_whole, []), names, [])
-    columns = ["layer", *keys, "value"]
-    both = pl.concat(
-        [
-            inside.select(columns),
-            whole.with_columns(layer=pl.lit(None, owners)).select(columns),
-            _left(whole, inside, keys).with_columns(layer=pl.lit(UNATTRIBUTED, owners)).select(columns),
-        ]
-    )
-    lacking = counted.uncounted["owner"].unique().to_list()
-    both = both.filter(~pl.col("layer").cast(pl.String).fill_null(WHOLE).is_in(lacking))
-    working = pl.col("domain").cast(pl.String) != OPENMP
-    total = pl.col("value").filter(working).sum().over("layer", "event")
-    apart = ["kernel", "layer", *keys[1:]]  # all that tells rows apart: every build of a report is the same
-    ranked = both.sort("value", *apart, descending=[True, *(False for _ in apart)]).with_columns(
-        pl.col("value") / max(iterations.height, 1), share=pl.when(working & (total > 0)).then(pl.col("value") / total)
-    )
-    return ranked.select(KERNELS_SCHEMA.names())
-
-
 def as_text(kernels: pl.DataFrame) -> pl.DataFrame:
     """With texts, which other tables are joined by."""
     return kernels.cast({name: kind for name, kind in KERNELS_SCHEMA.items() if name in kernels.columns})
@@ -186,54 +129,6 @@ def of_those(kernels: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     return as_text(kernels.join(keys, on=KERNEL_KEYS, how="semi", nulls_equal=True))
 
 
-def _enum(texts: Iterable[str | None]) -> pl.Enum:
-    """The type of one of these texts: a number, in their order. Grouping and sorting strings would take most of the
-    time, of a million rows that have a few thousand different ones."""
-    return pl.Enum(sorted({text for text in texts if text is not None}))
-
-
-def _numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """The columns of ``kernel_counts`` that are needed, with numbers for texts."""
-    texts = ("event", "provenance")
-    found = rows.select(texts).unique().collect(engine="streaming")
-    kinds = {name: _enum(found[name]) for name in texts}
-    return rows.select("span", "kernel", "value", *(pl.col(name).cast(kind) for name, kind in kinds.items()))
-
-
-def _own(rows: pl.LazyFrame, modules: pl.DataFrame) -> pl.DataFrame:
-    """The rows of modules by ``layer``, summed; what the modules did that it called is subtracted."""
-    callers = modules.select(caller="layer", parent="span")
-    called = modules.select("span", "layer", "parent").join(callers, on="parent", how="left").drop("parent")
-    summed = _summed(rows.join(called.lazy(), on="span", how="inner"), ["layer", "caller"])
-    below = summed.filter(pl.col("caller").is_not_null()).with_columns(-pl.col("value"), layer="caller")
-    return pl.concat([summed, below]).drop("caller")
-
-
-def _summed(rows: pl.LazyFrame, owner: list[str]) -> pl.DataFrame:
-    """By kernel's number, of which there are many rows."""
-    by = [*owner, "kernel", "event", "provenance"]
-    return rows.group_by(by).agg(pl.col("value").sum()).collect(engine="streaming")
-
-
-def _known(names: pl.DataFrame) -> pl.DataFrame:
-    """``kernel`` (its number), ``name``, ``library`` and ``domain``, with numbers for texts."""
-    known = names.select("kernel", "library", "domain", pl.col("name").fill_null(UNNAMED))
-    texts = {name: _enum([*known[name].unique(), unknown]) for name, unknown in UNKNOWN.items()}
-    return known.with_columns(pl.col(name).cast(kind) for name, kind in texts.items())
-
-
-def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
-    """What is summed by kernel's number, by name: those are few."""
-    keys = [*owner, "kernel", "library", "domain", "event", "provenance"]
-    return with_names(rows, known).with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
-
-
-def with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """With the columns of ``known`` too."""
-    joined = rows.join(known, on="kernel", how="left")
-    return joined.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
-
-
 def kernel_metrics(
     table: pl.DataFrame,
     definitions: Sequence[MetricDefinition],
@@ -241,8 +136,8 @@ def kernel_metrics(
     by_kernel: Collection[str] = (),
 ) -> pl.DataFrame:
     """``KERNEL_KEYS`` and a column a metric of those that need nothing but events counted by kernel, and the ``time``
-    (ns) of ``times``, where it is given. ``table``: as ``kernels`` makes it; ``by_kernel``: events that were counted by
-    kernel, of which kernels without a row have none."""
+    (ns) of ``times``, where it is given. ``table``: with the columns of ``KERNELS_SCHEMA``; ``by_kernel``: events that
+    were counted by kernel, of which kernels without a row have none."""
     wide = table.pivot("event", index=KERNEL_KEYS, values="value", aggregate_function="first").with_row_index("owner")
     wide = wide.with_columns(pl.lit(None, pl.Float64).alias(name) for name in set(by_kernel) - set(wide.columns))
     counts = [name for name in wide.columns if name not in ("owner", *KERNEL_KEYS)]
@@ -253,10 +148,3 @@ def kernel_metrics(
     evaluable = [definition for definition in definitions if set(operands_of(definition)) <= set(counts)]
     found = values(wide, evaluable)
     return wide.select("owner", *KERNEL_KEYS).join(found, on="owner").drop("owner")
-
-
-def _left(whole: pl.DataFrame, inside: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """The whole's kernels minus the leaves'; none where nothing is left."""
-    sums = inside.group_by(keys).agg(pl.col("value").sum())
-    left = whole.join(sums, on=keys, how="left", suffix="_inside", nulls_equal=True)
-    return left.with_columns(pl.col("value") - pl.col("value_inside").fill_null(0)).filter(pl.col("value") > 0)

@@ -23,7 +23,7 @@ INSTRUCTIONS: Final = ".instructions"
 
 @dataclass(frozen=True)
 class InstrumentedPass:
-    """A pass's figures, and what it counted of kernels in layers, as ``instrumented.kernels``: of every kernel the
+    """A pass's figures, and what it counted of kernels in layers, as ``KernelCounts`` has it: of every kernel the
     instructions, of the ``listed`` ones everything where they are listed, as texts; ``kernels`` has the rest."""
 
     record: PassRecord
@@ -136,7 +136,8 @@ def _of_listed(kernels: KernelCounts, listed: pl.DataFrame) -> pl.DataFrame:
     keys = instrumented.KERNEL_KEYS
     parts = (part.join(listed.select(keys), on=keys, how="semi", nulls_equal=True) for part in kernels.parts(listed))
     columns = {name: kind for name, kind in instrumented.KERNELS_SCHEMA.items() if name != "share"}
-    return pl.concat([pl.DataFrame(schema=columns), *parts])
+    found = pl.concat([pl.DataFrame(schema=columns), *(part.select(list(columns)) for part in parts)])
+    return found.with_columns(pl.col("value") / kernels.iterations)
 
 
 def _layers(number: int, noun: str = "layer") -> str:

@@ -1,17 +1,24 @@
 """What one instrumented pass counted of its kernels: millions of rows, of which a report needs few. They are summed
-some kernels at a time, so that no more than a part of them is ever in memory."""
+some kernels at a time, so that no more than a part of them is ever in memory.
+
+Texts are numbers here (enumerations): grouping and sorting strings would take most of the time, of a million rows that
+have a few thousand different ones, and five times the memory. ``instrumented.as_text`` has them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
 import polars as pl
 
 from hwprof.analysis import instrumented
-from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.instrumented import KERNEL_KEYS
+from hwprof.analysis.attribution import Attribution, owning_spans, whole_spans, within
+from hwprof.analysis.callers import with_callers
+from hwprof.analysis.instrumented import KERNEL_KEYS, KERNELS_SCHEMA, UNNAMED
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.run.schema import UNKNOWN_LIBRARY
 
 ROWS: Final = 400_000
 """Of ``kernel_counts`` that are summed at a time: with what is made of them some 100 MB."""
@@ -19,10 +26,22 @@ ROWS: Final = 400_000
 NAMES: Final = [key for key in KERNEL_KEYS if key != "layer"]
 """What tells kernels apart in one layer."""
 
+KEYS: Final = [*NAMES, "event", "provenance"]
+
+OPENMP: Final = "openmp"
+
+UNKNOWN: Final = {"name": UNNAMED, "library": UNKNOWN_LIBRARY, "domain": "other"}
+"""What stands for a kernel that the run does not describe."""
+
 
 class KernelCounts:
-    """Of one pass: ``spans``, ``rows`` (of ``kernel_counts``) and ``names`` (of ``kernels``) are its own, ``modules``
-    the run's layers; ``counted`` what its counts come to, ``done``: only these layers, where others were cut short."""
+    """What functions did themselves, of one pass. ``spans``, ``rows`` (of ``kernel_counts``) and ``names`` (of
+    ``kernels``) are its own, ``modules`` the run's layers; ``counted`` what its counts come to, ``done``: only these
+    layers and their sum, where others were cut short.
+
+    ``layer`` is an owner of ``attribution``, or null: the whole (the inference). Of owners whose counts lack work there
+    are no kernels: shares would be of what was counted.
+    """
 
     def __init__(
         self,
@@ -33,36 +52,123 @@ class KernelCounts:
         counted: Attribution,
         done: Collection[str] | None,
     ) -> None:
-        self._spans, self._rows, self._names = spans, rows, names
-        self._modules, self._counted, self._done = modules, counted, done
+        self._rows, self._names, self._done = rows, names, done
+        iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
+        kept = spans.join(iterations, on="iteration", how="semi")
+        self.iterations = max(iterations.height, 1)
+        wholes, _ = whole_spans(kept)
+        self._wholes = wholes.select("span")
+        inside = with_callers(owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), modules))
+        self._owners = _enum([*inside["owner"].unique(), UNATTRIBUTED])
+        self._modules = inside.select("span", "parent", layer=pl.col("owner").cast(self._owners))
+        self._lacking = counted.uncounted["owner"].unique().to_list()
 
     @cached_property
     def events(self) -> frozenset[str]:
         """Those of which some kernel has a row."""
-        return frozenset(self._rows.select("event").unique().collect(engine="streaming")["event"])
+        return frozenset(self._kinds["event"].categories)
 
     def of_event(self, name: str | None) -> pl.DataFrame:
-        """What every kernel has of one event, as ``instrumented.kernels`` tells it; no rows of None."""
-        which = pl.col("event") == name if name is not None else pl.lit(False)
-        return self._summed(which).drop("event", "provenance")
+        """What every kernel has of one event in an iteration (mean over those that counted), largest first: the columns
+        of ``KERNELS_SCHEMA`` but for the event; no rows of None.
+
+        ``share`` is of the layer's count, without the OpenMP runtime's, which are mostly waiting and have no share.
+        """
+        found = self._summed(pl.col("event") == name if name is not None else pl.lit(False))
+        working = pl.col("domain").cast(pl.String) != OPENMP
+        total = pl.col("value").filter(working).sum().over("layer")
+        apart = ["kernel", "layer", "library", "domain", "provenance"]  # all that tells rows apart: every build of a
+        ranked = found.sort("value", *apart, descending=[True, *(False for _ in apart)])  # report is the same
+        shared = ranked.with_columns(
+            pl.col("value") / self.iterations, share=pl.when(working & (total > 0)).then(pl.col("value") / total)
+        )
+        return shared.select(name for name in KERNELS_SCHEMA if name not in ("event", "provenance"))
 
     def parts(self, wanted: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """What the ``wanted`` kernels (``NAMES``) have of all events, in all layers, as ``instrumented.kernels`` tells
-        it, as texts and without shares; some kernels in each part."""
+        """What the ``wanted`` kernels (``NAMES``) have of all events, in all layers, over all ``iterations`` that
+        counted: the columns of ``KERNELS_SCHEMA`` but for the share, as texts; some kernels in each part, in no
+        order."""
         known = self._numbered.join(wanted.select(NAMES).unique(), on=NAMES, how="semi")
         rows = known.group_by(NAMES).agg(pl.col("rows").sum()).sort("rows", *NAMES)
         part_of = rows.with_columns(part=(pl.col("rows").cum_sum() - pl.col("rows")) // ROWS).drop("rows")
         for part in known.join(part_of, on=NAMES).sort("part", "number").partition_by("part", maintain_order=True):
-            which = pl.col("kernel").is_in(part["number"].implode())
-            yield instrumented.as_text(self._summed(which).drop("share"))
+            yield instrumented.as_text(self._summed(pl.col("kernel").is_in(part["number"].implode())))
 
     def _summed(self, which: pl.Expr) -> pl.DataFrame:
-        rows = self._rows.filter(which)
-        return instrumented.kernels(self._spans, rows, self._names, self._modules, self._counted, self._done)
+        """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it."""
+        kinds = [pl.col(name).cast(kind) for name, kind in self._kinds.items()]
+        rows = self._rows.filter(which).select("span", "kernel", "value", *kinds)
+        inside = _named(self._own(rows), self._known, ["layer"])
+        if self._done is not None:
+            inside = inside.filter(pl.col("layer").cast(pl.String).is_in(list(self._done)))
+            whole = inside.group_by(KEYS).agg(pl.col("value").sum())
+        else:
+            of_whole = rows.join(self._wholes.lazy(), on="span", how="semi")
+            whole = _named(_by_number(of_whole, []), self._known, [])
+        columns = ["layer", *KEYS, "value"]
+        both = pl.concat(
+            [
+                inside.select(columns),
+                whole.with_columns(layer=pl.lit(None, self._owners)).select(columns),
+                _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)).select(columns),
+            ]
+        )
+        return both.filter(~pl.col("layer").cast(pl.String).fill_null(WHOLE).is_in(self._lacking))
+
+    def _own(self, rows: pl.LazyFrame) -> pl.DataFrame:
+        """The rows of modules by ``layer``, summed; what the modules did that it called is subtracted."""
+        callers = self._modules.select(caller="layer", parent="span")
+        called = self._modules.join(callers, on="parent", how="left").drop("parent")
+        summed = _by_number(rows.join(called.lazy(), on="span", how="inner"), ["layer", "caller"])
+        below = summed.filter(pl.col("caller").is_not_null()).with_columns(-pl.col("value"), layer="caller")
+        return pl.concat([summed, below]).drop("caller")
+
+    @cached_property
+    def _kinds(self) -> dict[str, pl.Enum]:
+        """The events and provenances that there are, as types."""
+        texts = ("event", "provenance")
+        found = self._rows.select(texts).unique().collect(engine="streaming")
+        return {name: _enum(found[name]) for name in texts}
+
+    @cached_property
+    def _known(self) -> pl.DataFrame:
+        """``kernel`` (its number), ``name``, ``library`` and ``domain``, with numbers for texts."""
+        known = self._names.select("kernel", "library", "domain", pl.col("name").fill_null(UNNAMED))
+        texts = {name: _enum([*known[name].unique(), unknown]) for name, unknown in UNKNOWN.items()}
+        return known.with_columns(pl.col(name).cast(kind) for name, kind in texts.items())
 
     @cached_property
     def _numbered(self) -> pl.DataFrame:
         """Of every kernel that was counted its ``number`` in the tables, ``NAMES`` and how many ``rows`` it has."""
         numbers = self._rows.group_by("kernel").agg(rows=pl.len().cast(pl.Int64)).collect(engine="streaming")
-        named = instrumented.with_names(numbers, self._names.select("kernel", *instrumented.UNKNOWN))
+        named = _with_names(numbers, self._names.select("kernel", *UNKNOWN))
         return named.rename({"kernel": "number", "name": "kernel"})
+
+
+def _enum(texts: Iterable[str | None]) -> pl.Enum:
+    """The type of one of these texts: a number, in their order."""
+    return pl.Enum(sorted({text for text in texts if text is not None}))
+
+
+def _by_number(rows: pl.LazyFrame, owner: list[str]) -> pl.DataFrame:
+    """Summed by kernel's number, of which there are many rows."""
+    by = [*owner, "kernel", "event", "provenance"]
+    return rows.group_by(by).agg(pl.col("value").sum()).collect(engine="streaming")
+
+
+def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
+    """What is summed by kernel's number, by name: those are few."""
+    return _with_names(rows, known).with_columns(kernel="name").group_by(*owner, *KEYS).agg(pl.col("value").sum())
+
+
+def _with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """With the columns of ``known`` too."""
+    joined = rows.join(known, on="kernel", how="left")
+    return joined.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
+
+
+def _left(whole: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
+    """The whole's kernels minus the leaves'; none where nothing is left."""
+    sums = inside.group_by(KEYS).agg(pl.col("value").sum())
+    left = whole.join(sums, on=KEYS, how="left", suffix="_inside", nulls_equal=True)
+    return left.with_columns(pl.col("value") - pl.col("value_inside").fill_null(0)).filter(pl.col("value") > 0)

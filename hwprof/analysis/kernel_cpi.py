@@ -64,7 +64,7 @@ FIGURES: Final = ("samples", "instructions", "cycles", "cpi", "cpi_low", "cpi_hi
 @dataclass(frozen=True)
 class CpiByTime:
     """``sampled`` and ``by_layer``: as ``sampled_kernels`` makes them, of so many ``iterations``. ``instructions``: the
-    rows of ``instrumented.kernels`` with that event (numbers for texts). Cycles are those of ``clock``.
+    rows of ``KernelCounts.of_event``. Cycles are those of ``clock``.
 
     All tables have ``FIGURES``: ``samples`` at work, ``instructions`` and ``cycles`` of an iteration, ``cpi`` with the
     ends of its 95% interval, the samples' and the clock's, and the ``reason`` where it has none.

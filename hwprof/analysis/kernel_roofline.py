@@ -166,7 +166,7 @@ def _counted(analysis: RunAnalysis) -> pl.DataFrame:
     ]
     if not tables:
         return pl.DataFrame()
-    table = pl.concat(tables)
+    table = pl.concat(tables).with_columns(pl.col("value") / counted.kernels.iterations)
     found = instrumented.kernel_metrics(table, counted.record.metrics, times.select(*keys, "time"), _by_kernel(counted))
     return times.select(*keys, "threads", "cpi").join(found.drop("cpi", strict=False), on=keys, nulls_equal=True)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis import instrumented
 from hwprof.analysis.attribution import attribute
+from hwprof.analysis.kernel_counts import KernelCounts
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import layer_table, static_rows
 from hwprof.analysis.owners import OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE, own
@@ -222,7 +223,8 @@ def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> 
     names = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", "add"]})
     table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
-    found = instrumented.as_text(instrumented.kernels(spans(tree.spans), table, names, MODULES, attribution))
+    kernels = KernelCounts(spans(tree.spans), table, names, MODULES, attribution, None)
+    found = instrumented.as_text(kernels.of_event("e.instructions"))
     gemm = dict(found.filter(kernel="gemm").select("layer", "value").iter_rows())
     assert gemm == {
         None: 2044, "block.conv": 900, "block.act": 300, "head": 550, own("block"): 113, own(ROOT): 60,

@@ -14,6 +14,7 @@ from hwprof.analysis.energy import meters_of
 from hwprof.analysis.finding_times import finding_times
 from hwprof.analysis.findings.facts import Finding
 from hwprof.analysis.inner_modules import within_modules
+from hwprof.analysis.kernel_counts import KernelCounts
 from hwprof.analysis.layer_energy import layer_energies
 from hwprof.analysis.layers import layer_table, module_table
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, own
@@ -149,7 +150,9 @@ def test_kernels_are_counted_once(attribution: Attribution) -> None:
     ]  # fmt: skip
     names = pl.DataFrame({"kernel": [0], "domain": "torch", "library": "lib.so", "name": ["gemm"]})
     counted = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
-    found = instrumented.as_text(instrumented.kernels(TABLE, counted, names, LAYERS, attribution))
+    found = instrumented.as_text(
+        KernelCounts(TABLE, counted, names, LAYERS, attribution, None).of_event("e.instructions")
+    )
     kernels = dict(found.select(pl.col("layer").fill_null(WHOLE), pl.col("value") // 1000).iter_rows())
     assert kernels == {owner: ms for owner, ms in TIMES.items() if ms}
 
