@@ -68,9 +68,9 @@ def _counters_help() -> str:
 @click.option(
     "--iterations",
     type=click.IntRange(1, MOST),
-    help="Of the measure pass. Default: 20, and up to 200 in 20 s until the median time of each layer with half a "
-    "percent of the time is known to within 2%; 8 at least. The trace pass does at most 5 (in 10 s), and 3 more for "
-    "oneDNN's own report.",
+    help="Of the measure pass. Default: 20 (8 at least, where these take more than 20 s), and as many more, up to 200 "
+    "in 20 s, as it takes to know each layer with half a percent of the time to within 2%, if that is in reach. The "
+    "trace pass does at most 5 (in 10 s), and 3 more for oneDNN's own report.",
 )
 @click.option(
     "--time",

@@ -35,11 +35,17 @@ these."""
 
 
 def further(
-    plan: PassPlan, planned: Sequence[IterationRecord], calls: int, event_sets: int, elapsed_s: Callable[[], float]
+    plan: PassPlan,
+    planned: Sequence[IterationRecord],
+    calls: int,
+    event_sets: int,
+    elapsed_s: Callable[[], float],
+    in_reach: Callable[[float], bool],
 ) -> Iterator[list[IterationRecord]]:
     """Those that come after the ``planned`` ones, in one piece, of a pass that goes on until ``plan.precision`` is
-    reached: as many as fit into what is left of ``plan.enough_s``; whoever does them may stop within it. The rest is as
-    of ``iterations``."""
+    reached: as many as fit into what is left of ``plan.enough_s``; whoever does them may stop within it. None where
+    that is not ``in_reach`` of so many times as many iterations: on a machine that others use too, the user would wait
+    for nothing. The rest is as of ``iterations``."""
     if plan.precision is None or plan.enough_s is None:
         return
     done = len(planned)
@@ -47,7 +53,7 @@ def further(
     if calls:
         most = min(most, WATCHED_CALLS // calls - done)
     number = min(most, int((plan.enough_s - elapsed_s()) / (elapsed_s() / done)))
-    if number > 0:
+    if number > 0 and in_reach((done + number) / done):
         records = schedule(0, number, event_sets, alternate=plan.alternate)
         if plan.bare_too:
             records = with_bare(records, most=MOST_BARE - sum(record.bare for record in planned))

@@ -23,7 +23,7 @@ ITERATIONS: Final = 20
 
 PRECISION: Final = 0.02
 """So well layers are to be known, unless the user says how well, how long or how many times: the measure pass goes on
-for ``ENOUGH_S`` where they are not."""
+for up to ``ENOUGH_S`` where they are not, and can be."""
 
 ENOUGH_S: Final = {MEASURE: 20.0, TRACE: 10.0}
 """For so long a pass iterates, unless the user says how many times: of a large model, or on a slow machine, fewer

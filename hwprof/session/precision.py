@@ -38,6 +38,12 @@ class Precision:
         found = self.look()
         return found is not None and found.error <= self._wanted
 
+    def is_in_reach(self, times: float) -> bool:
+        """Whether every layer would be known so well by so many times as many iterations: errors fall with their
+        root."""
+        found = self.look()
+        return found is not None and found.error <= self._wanted * times**0.5
+
     def look(self) -> PrecisionRecord | None:
         """At all iterations so far; None: too few. Layers that some of them did not call are not asked for."""
         if len(self._times_ns) < 2:

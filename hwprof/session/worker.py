@@ -251,7 +251,8 @@ class _Worker:
         planned = schedule(plan.warmup, number, event_sets, alternate=plan.alternate)[plan.warmup :]
         if plan.bare_too:
             planned = with_bare(planned)
-        return chain([planned], over_time.further(plan, planned, calls, event_sets, self._elapsed_s))
+        further = over_time.further(plan, planned, calls, event_sets, self._elapsed_s, self._would_be_precise)
+        return chain([planned], further)
 
     def _one_by_one(
         self, first: Sequence[IterationRecord], further: Iterator[Sequence[IterationRecord]]
@@ -287,6 +288,10 @@ class _Worker:
     def _is_precise(self) -> bool:
         """Each layer's time is known as well as the user wants it."""
         return self._precision is not None and self._precision.is_reached()
+
+    def _would_be_precise(self, times: float) -> bool:
+        """With so many times as many iterations."""
+        return self._precision is not None and self._precision.is_in_reach(times)
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""

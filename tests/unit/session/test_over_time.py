@@ -81,10 +81,12 @@ def test_what_is_done_in_no_time_ends_before(calls: int) -> None:
     assert over_time.MOST <= len(found.done) <= 1.01 * over_time.MOST and found.now_s < 200
 
 
-def further(plan: PassPlan, each_s: float, calls: int = 100) -> list[IterationRecord]:
-    """After the planned ones, which took so long each."""
+def further(plan: PassPlan, each_s: float, calls: int = 100, reach: float = 1.0) -> list[IterationRecord]:
+    """After the planned ones, which took so long each, where so many times as many would tell."""
     planned = with_bare(schedule(plan.warmup, plan.iterations, 1, alternate=True)[plan.warmup :])
-    pieces = list(over_time.further(plan, planned, calls, 1, lambda: each_s * len(planned)))
+    pieces = list(
+        over_time.further(plan, planned, calls, 1, lambda: each_s * len(planned), lambda times: times >= reach)
+    )
     return [*planned, *(record for piece in pieces for record in piece)]
 
 
@@ -109,3 +111,11 @@ def test_where_nobody_wants_to_know_none_come_after_the_planned_ones() -> None:
 def test_very_many_layers_are_watched_no_more_often_than_elsewhere() -> None:
     found = further(UNTIL_KNOWN, 0.01, calls=20_000)
     assert sum(not record.bare for record in found) <= over_time.WATCHED_CALLS // 20_000
+
+
+@pytest.mark.parametrize(
+    ("each_s", "reach", "on"), [(0.1, 8.0, True), (0.1, 9.0, False), (0.5, 1.6, True), (0.5, 2.0, False)]
+)
+def test_none_come_where_they_would_not_tell_enough(each_s: float, reach: float, on: bool) -> None:
+    """Of 0.1 s 200 fit into what there is, of 0.5 s 40."""
+    assert (len(further(UNTIL_KNOWN, each_s, reach=reach)) > 24) is on

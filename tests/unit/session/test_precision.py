@@ -63,3 +63,13 @@ def test_the_error_is_the_one_that_tables_have(times_ns: list[int]) -> None:
     )
     (error,) = table.select(statistics.median_error("mad", "values") / pl.col("median")).to_series()
     assert found is not None and found.error == pytest.approx(error)
+
+
+def test_what_four_times_as_many_would_tell_is_in_reach_of_these() -> None:
+    precision = Precision(0.01)
+    assert not precision.is_in_reach(100), "nobody knows"
+    reached_after(precision, {"a": 1_000}, {"a": 1_020}, {"a": 980}, {"a": 1_040}, {"a": 960}, most=20)
+    found = precision.look()
+    assert found is not None
+    times = (found.error / 0.01) ** 2
+    assert precision.is_in_reach(times * 1.01) and not precision.is_in_reach(times * 0.99)
