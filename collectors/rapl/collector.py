@@ -32,6 +32,8 @@ MOST_CPU: Final = 0.01
 
 ALLOW_PERF: Final = "sudo sysctl kernel.perf_event_paranoid=0"
 
+ELSEWHERE: Final = "measure on the machine itself, or with a power meter (--power-command)"
+
 BY_ROOT: Final = Unavailable(
     "the energy counters are readable by root only", f"{GRANT_READING} (until the next boot; a udev rule makes it last)"
 )
@@ -75,10 +77,7 @@ class RaplCollector(PeriodicCollector[EnergyLog]):
         hypervisor = machine.hypervisor(self._root)
         if hypervisor is not None:
             name = "" if hypervisor == "unknown" else f" ({hypervisor})"
-            return Availability.no(
-                f"a virtual machine{name} has no energy counters",
-                "measure on the machine itself, or with a power meter (--power-command)",
-            )
+            return Availability.no(f"a virtual machine{name} has no energy counters", ELSEWHERE)
         if machine.cpuinfo(self._root).vendor not in ("GenuineIntel", "AuthenticAMD", "HygonGenuine"):
             return Availability.no("only Intel and AMD processors have RAPL energy counters")
         return Availability.no("the kernel's powercap driver for RAPL is not loaded", LOAD_DRIVER)
@@ -94,22 +93,33 @@ class RaplCollector(PeriodicCollector[EnergyLog]):
         if not log.meters:
             why = Unavailable("no energy counter could be opened", GRANT_READING)
             return Collected(notes=[Note.not_available("energy", why)])
+        still = log.still()
+        moving = [meter.name for meter in log.meters if meter.name not in still]
+        scope = Note(NoteKind.SCOPE, "the whole machine's: other programs and the idle processor are in it", "energy")
         return Collected(
-            tables={"series": log.series()},
+            tables={"series": log.series()} if moving else {},
             notes=[
-                Note(NoteKind.SCOPE, "the whole machine's: other programs and the idle processor are in it", "energy"),
+                *([scope] if moving else []),
+                *(Note.not_available(f"energy of {name}", self._why_still()) for name in still),
                 *(
                     Note(NoteKind.INCOMPLETE, f"could not be read any more: {reason}", name)
                     for name, reason in log.failures.items()
                 ),
             ],
             detail=EnergyDetail(
-                zones=[meter.name for meter in log.meters],
+                zones=moving,
                 period_ms=self._period_s * 1e3,
                 refresh_ms={name: round(ns / 1e6, 3) for name, ns in self._pace.refresh_ns.items()},
                 reading_us=self._pace.reading_cpu_ns / 1e3,
             ),
         )
+
+    def _why_still(self) -> Unavailable:
+        if machine.hypervisor(self._root) is not None:
+            return Unavailable(
+                "its counter stands still: this virtual machine shows it, and nothing moves it", ELSEWHERE
+            )
+        return Unavailable("its counter stands still", ELSEWHERE)
 
     def _close(self, log: EnergyLog) -> None:
         for meter in log.meters:

@@ -33,6 +33,10 @@ LEAST_CHANGES: Final = 4
 """That a meter must have been seen to make before its pace is believed."""
 
 
+STILL_S: Final = 0.1
+"""A hundred refreshes of RAPL's counters."""
+
+
 @dataclass(frozen=True)
 class Pace:
     """How often meters change, and what it costs to read them."""
@@ -91,15 +95,28 @@ class EnergyLog:
         refreshes = {name: _mean_step(times) for name, times in changes.items() if len(times) >= LEAST_CHANGES}
         return Pace(refreshes, taken_ns / max(readings, 1))
 
+    def still(self) -> list[str]:
+        """The meters that showed the same joules from the first sample to the last, ``STILL_S`` later or more: no
+        machine that runs takes nothing, so nothing was measured."""
+        return [
+            name
+            for name, times_ns in self.times_ns.items()
+            if times_ns and times_ns[-1] - times_ns[0] >= STILL_S * 1e9 and not any(self.joules[name])
+        ]
+
     def series(self) -> pl.DataFrame:
-        """Rows of ``series``, by time: ``energy/<zone>`` in joules, from 0."""
+        """Rows of ``series``, by time: ``energy/<zone>`` in joules, from 0; none of meters that stood still."""
+        still = self.still()
         frames = [
             pl.DataFrame(
                 {"time_ns": self.times_ns[meter.name], "value": self.joules[meter.name]},
                 schema={"time_ns": pl.Int64, "value": pl.Float64},
             ).with_columns(name=pl.lit(f"energy/{meter.name}"), unit=pl.lit("J"))
             for meter in self.meters
+            if meter.name not in still
         ]
+        if not frames:
+            return conform("series", pl.DataFrame())
         return conform("series", pl.concat(frames).sort("time_ns", maintain_order=True))
 
 

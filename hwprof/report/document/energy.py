@@ -105,12 +105,16 @@ def build(analysis: RunAnalysis) -> Energy | Unavailable:
 
 def _why_none(analysis: RunAnalysis) -> Unavailable:
     """Why the first of those that read meters did not."""
+    from hwprof.run.notes import NoteKind
     from hwprof.run.roles import Role
 
     for record in analysis.run.manifest.passes:
         for one in record.collectors:
             if one.role is Role.ENERGY and one.unavailable is not None:
                 return Unavailable(f"{one.name}: {one.unavailable.reason}", one.unavailable.remedy)
+            lacking = [note for note in one.notes if note.kind is NoteKind.NOT_AVAILABLE]
+            if one.role is Role.ENERGY and lacking:
+                return Unavailable(f"{one.name}: {lacking[0].subject}: {lacking[0].text}", lacking[0].remedy)
             if one.role is Role.ENERGY and one.detail is not None:
                 return Unavailable(f"{one.name}: its readings cover no iteration", "a meter that reads until the end")
     return Unavailable("no energy meter was read")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,33 @@ def test_a_zone_that_was_given_up_is_not_read_again() -> None:
     log = EnergyLog([flickers, stays])
     assert [log.sample() for _ in range(2)] == [True, True]
     assert (flickers.asked, stays.asked) == (1, 2)
+
+
+@pytest.mark.parametrize(("apart_ns", "still"), [(100_000_000, ["psys"]), (99_000_000, [])])
+def test_a_zone_that_stands_still_has_measured_nothing(apart_ns: int, still: list[str]) -> None:
+    times = iter([0, 0, apart_ns, apart_ns])
+    log = EnergyLog([Told("package-0", 1.0, 1.5), Told("psys", 7.0, 7.0)], clock_ns=lambda: next(times))
+    assert log.sample() and log.sample()
+    assert log.still() == still
+    assert set(log.series()["name"]) == {"energy/package-0", "energy/psys"} - {f"energy/{name}" for name in still}
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_counters_that_stand_still_are_told_and_bring_no_joules(tmp_path: Path, virtual: bool) -> None:
+    """As perf's ``power/energy-psys/`` does in some virtual machines."""
+    root = plant(tmp_path, {"intel-rapl:0": ("psys", 0)})
+    (root / "proc").mkdir()
+    (root / "proc/cpuinfo").write_text(f"processor: 0\nvendor_id: GenuineIntel\nflags: fpu{' hypervisor' * virtual}\n")
+    collector = RaplCollector(root)
+    assert collector.availability().ok
+    collector.start(PassContext("measure", 1, 1, tmp_path, {}))
+    time.sleep(0.15)
+    collected = collector.stop()
+    assert collected.tables == {}
+    assert isinstance(collected.detail, EnergyDetail) and collected.detail.zones == []
+    (note,) = texts(collected.notes)
+    assert "energy of psys not available: its counter stands still" in note and "--power-command" in note
+    assert ("virtual machine" in note) is virtual
 
 
 def test_no_powercap_on_bare_metal_says_which_module(tmp_path: Path) -> None:
