@@ -8,12 +8,13 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from hwprof import bytecode
+from hwprof import bytecode, polars_memory
 
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     bytecode.keep_whole()
+    polars_memory.keep_little()
     try:
         from hwprof import interrupts
 

@@ -27,7 +27,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from hwprof import processes
+from hwprof import polars_memory, processes
 from hwprof.session.messages import LOOK_UP_S
 
 READ_LATE: Final = "ONEDNN_"
@@ -74,6 +74,7 @@ class ForkServer:
             os.close(os.pidfd_open(os.getpid()))
             self._process = subprocess.Popen(
                 processes.command("hwprof.session.fork_server", str(theirs.fileno()), str(os.getpid()), model),
+                env=polars_memory.environment_of_models(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

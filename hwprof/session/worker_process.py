@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from hwprof import processes
+from hwprof import polars_memory, processes
 from hwprof.session.bounded_log import BoundedLog
 from hwprof.session.fork_server import ForkServer
 from hwprof.session.messages import Inbox
@@ -59,7 +59,7 @@ class FreshProcess:
         command = processes.command("hwprof.session.worker", str(order_file), *map(str, descriptors))
         self._process = subprocess.Popen(
             [*launcher, *command],
-            env=os.environ | environment,
+            env={**polars_memory.environment_of_models(), **environment},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

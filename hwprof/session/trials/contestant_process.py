@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from hwprof import processes
+from hwprof import polars_memory, processes
 from hwprof.errors import HwprofError
 from hwprof.printable import one_line
 from hwprof.session import interruption
@@ -49,7 +49,7 @@ class ContestantProcess:
                     processes.command(
                         "hwprof.workload.contestant", str(order), *map(str, descriptors), str(os.getpid())
                     ),
-                    env=os.environ | environment,
+                    env={**polars_memory.environment_of_models(), **environment},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
