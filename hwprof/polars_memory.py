@@ -18,7 +18,8 @@ report of 3,000 layers takes a fifth less memory, at once a third more processor
 
 def keep_little() -> None:
     """Before polars is imported; what the user has set stays, but no number of threads that makes polars panic."""
-    if not os.environ.get(THREADS, "1").isdecimal():
+    threads = os.environ.get(THREADS, "1")
+    if not threads.isdecimal() or not 0 < int(threads) < 1 << 31:
         del os.environ[THREADS]
     if THREADS not in os.environ and (os.cpu_count() or 1) > MOST_THREADS:
         os.environ[THREADS] = str(MOST_THREADS)

@@ -42,7 +42,7 @@ def test_what_the_user_has_set_stays_for_all(monkeypatch: pytest.MonkeyPatch) ->
     assert (models[THREADS], models[ALLOCATOR]) == ("7", "narenas:1") == (os.environ[THREADS], os.environ[ALLOCATOR])
 
 
-@pytest.mark.parametrize("odd", ["", "many", "-1", "2.5"])
+@pytest.mark.parametrize("odd", ["", "many", "-1", "2.5", "0", "9" * 20])
 def test_no_number_of_threads_is_none(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(THREADS, odd)
     polars_memory.keep_little()
