@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.iterations import disturbed_iterations, waited_for_others_ns
+from hwprof.analysis.disturbed import disturbed_iterations, waited_for_others_ns
 from hwprof.analysis.owners import WHOLE
 from hwprof.run.manifest import PassRecord
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from hwprof.analysis.core_clock import frequencies
-from hwprof.analysis.iterations import is_disturbed
+from hwprof.analysis.disturbed import is_disturbed
 from hwprof.run.manifest import IterationRecord, PassRecord
 
 Kind: TypeAlias = Literal["timed", "counted", "bare"]

@@ -13,7 +13,8 @@ import polars as pl
 
 from hwprof.analysis import statistics
 from hwprof.analysis.attribution import Attribution, whole_spans
-from hwprof.analysis.iterations import Iterations, is_disturbed
+from hwprof.analysis.disturbed import is_disturbed
+from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import WHOLE, is_leaf
 from hwprof.run.manifest import PassRecord
 from hwprof.unavailable import Unavailable

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from hwprof import interrupts, processes
+from hwprof.analysis.disturbed import is_disturbed
 from hwprof.errors import HwprofError
 from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
@@ -223,7 +224,8 @@ class _Worker:
                 if not (self._plan.slow and iteration.layers_counted):
                     self._step()
                 if self._precision is not None and not (iteration.bare or iteration.layers_counted):
-                    self._precision.add(self._recorder.layer_times_ns(iteration.index, self._watch.leaves))
+                    times_ns = self._recorder.layer_times_ns(iteration.index, self._watch.leaves)
+                    self._precision.add(times_ns, disturbed=is_disturbed(self._record.iterations[-1]))
         except Halted:
             self._interrupted = self._how_far(planned)
         if self._plan.halts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hwprof.analysis.iterations import is_disturbed, select
+from hwprof.analysis.disturbed import is_disturbed
+from hwprof.analysis.iterations import select
 from hwprof.run.manifest import IterationRecord
 
 WARM_UP: Final = "warm-up"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hwprof.analysis.iterations import is_disturbed
+from hwprof.analysis.disturbed import is_disturbed
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import IterationRecord, PassRecord
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from collectors.perf.collector import PerfCollector
 from hwprof.analysis.cpu_time import COARSE, NEW_THREADS, SWITCH_NS
-from hwprof.analysis.iterations import STOLEN_TICK_NS
+from hwprof.analysis.disturbed import STOLEN_TICK_NS
 from hwprof.report.document import builder
 from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document

@@ -164,7 +164,7 @@ def _stolen(record: PassRecord, threads: int | None, machine: Machine) -> list[s
 
 
 def _pass(record: PassRecord) -> PassInfo:
-    from hwprof.analysis.iterations import disturbed_iterations
+    from hwprof.analysis.disturbed import disturbed_iterations
 
     known = record.begin_ns is not None and record.end_ns is not None
     kept = [iteration for iteration in record.iterations if not iteration.warmup]

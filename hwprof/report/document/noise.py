@@ -55,7 +55,7 @@ def build(analysis: RunAnalysis) -> Noise | Unavailable:
         return Unavailable("no pass was completed")
     found = noise(measured.record, measured.attribution, analysis.threads, analysis.machine.usable_processors)
     wanted = measured.record.precision
-    known = wanted or (known_worst(analysis.figures.layers.rows) if analysis.figures is not None else None)
+    known = (known_worst(analysis.figures.layers.rows) if analysis.figures is not None else None) or wanted
     return Noise(
         **vars(found),
         precision=known.error if known is not None else None,

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from hwprof.analysis.attribution import TIMES_SCHEMA, Attribution, attribute
-from hwprof.analysis.iterations import ENOUGH, is_disturbed, select
+from hwprof.analysis.disturbed import ENOUGH, is_disturbed
+from hwprof.analysis.iterations import select
 from hwprof.analysis.noise import Noise, drift, noise, stolen_share
 from hwprof.analysis.owners import WHOLE
 from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord

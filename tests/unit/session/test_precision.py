@@ -73,3 +73,24 @@ def test_what_four_times_as_many_would_tell_is_in_reach_of_these() -> None:
     assert found is not None
     times = (found.error / 0.01) ** 2
     assert precision.is_in_reach(times * 1.01) and not precision.is_in_reach(times * 0.99)
+
+
+def test_disturbed_iterations_tell_nothing_once_there_are_others() -> None:
+    """No median is of them."""
+    precision = Precision(0.01)
+    for number in range(40):
+        precision.add({"a": 1_000 + 100 * (number % 2)}, disturbed=False)
+        precision.add({"a": 1_050}, disturbed=True)
+    found = precision.look()
+    assert found is not None and found.iterations == 40 and found.error > 0.01
+    assert not precision.is_reached()
+
+
+def test_disturbed_iterations_count_while_there_are_too_few_others() -> None:
+    precision = Precision(0.01)
+    for _ in range(10):
+        precision.add({"a": 1_050}, disturbed=True)
+    precision.add({"a": 1_000})
+    assert precision.is_reached()
+    found = precision.look()
+    assert found is not None and found.iterations == 11
