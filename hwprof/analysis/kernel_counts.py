@@ -30,6 +30,9 @@ KEYS: Final = [*NAMES, "event", "provenance"]
 
 OPENMP: Final = "openmp"
 
+OBSERVER: Final = "own"
+"""The domain of what counts, which no count of a layer has."""
+
 UNKNOWN: Final = {"name": UNNAMED, "library": UNKNOWN_LIBRARY, "domain": "other"}
 """What stands for a kernel that the run does not describe."""
 
@@ -113,7 +116,8 @@ class KernelCounts:
                 _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)).select(columns),
             ]
         )
-        return both.filter(~pl.col("layer").cast(pl.String).fill_null(WHOLE).is_in(self._lacking))
+        counted = pl.col("domain").cast(pl.String) != OBSERVER
+        return both.filter(counted & ~pl.col("layer").cast(pl.String).fill_null(WHOLE).is_in(self._lacking))
 
     def _own(self, rows: pl.LazyFrame) -> pl.DataFrame:
         """The rows of modules by ``layer``, summed; what the modules did that it called is subtracted."""

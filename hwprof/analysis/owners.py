@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hwprof.run.owner_names import OWN as OWN
+from hwprof.run.owner_names import ROOT_NAME as ROOT_NAME
+from hwprof.run.owner_names import UNATTRIBUTED as UNATTRIBUTED
+from hwprof.run.owner_names import WHOLE as WHOLE
+
 if TYPE_CHECKING:  # what shows a kept report needs no tables
     import polars as pl
-
-UNATTRIBUTED: Final = "unattributed"
-"""What lies within the whole and in no module."""
 
 INFERENCE: Final = "inference"
 """The stage that layers are parts of."""
 
-WHOLE: Final = "whole"
-"""The owner of what everything must add up to: the inference stage, or the iteration where none is marked."""
-
 ROOT: Final = ""
 """The path of the model itself, as torch has it."""
-
-ROOT_NAME: Final = "(root)"
-
-OWN: Final = " (own)"
-"""What ends the owner of a module's own code: what it does itself, between the modules that it calls."""
 
 
 def own(path: str) -> str:

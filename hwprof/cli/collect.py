@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -301,7 +302,8 @@ def _collect(
                 if failure is None and try_s is not None:
                     failure = _try_remedies(run, bars, try_s)
                 if not keep_raw:
-                    raw_files.drop_large(run)
+                    with suppress(OSError):  # on a full disk: what was measured is reported all the same
+                        raw_files.drop_large(run)
                 if run.completed_passes():
                     with signals_interrupt():  # once more: whoever sends a second one does not wait for these
                         traced, unwritten = products.write(run, bars, files, shown.trace_limit)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from hwprof.printable import as_text
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import CollectorRecord
 from hwprof.run.notes import Note, NoteKind
@@ -22,6 +23,7 @@ OPTION: Final = "--keep-raw"
 class _File(NamedTuple):
     size_bytes: int
     path: Path
+    name: str  # below the run's folder, as a text
     collector: CollectorRecord
 
 
@@ -40,7 +42,7 @@ def drop_large(run: RunDirectory, most_bytes: int = MOST_BYTES) -> None:
             dropped.append(file)
     for file in dropped:
         size = f"{file.size_bytes / 1e6:,.0f} MB"
-        file.collector.notes.append(Note(NoteKind.SCOPE, f"not kept: {size}", file.path.name, OPTION))
+        file.collector.notes.append(Note(NoteKind.SCOPE, f"not kept: {size}", file.name, OPTION))
     if dropped:
         run.save_manifest()
 
@@ -55,4 +57,5 @@ def _files(run: RunDirectory) -> Iterator[_File]:
                     with suppress(OSError):
                         found = path.lstat()
                         if stat.S_ISREG(found.st_mode):
-                            yield _File(found.st_size, path, collector)
+                            name = as_text(str(path.relative_to(run.path)))
+                            yield _File(found.st_size, path, name, collector)

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from hwprof.printable import as_text
+from hwprof.run.owner_names import path_of
 from hwprof.workload.module_call import Forward, ModuleCall, SwitchedCall, dynamo, is_compiled
 
 HOLDERS: Final = frozenset({"LinearPackedParams", "EmbeddingPackedParams", "PackedParameter"})
@@ -130,7 +131,9 @@ def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Modul
     """The ``root`` and the modules below it with their dotted paths; its own is that of ``prefix``, and its type's name
     where it has none below it. What is compiled as a whole is one layer."""
     below = [] if is_leaf(root) else list(_below(prefix, root, {root}))
-    return [(prefix.removesuffix("."), root), *below] if below else [(f"{prefix}{type_name(root)}", root)]
+    if not below:
+        return [(path_of(f"{prefix}{type_name(root)}"), root)]
+    return [(path_of(prefix.removesuffix(".")), root), *below]
 
 
 def type_name(module: torch.nn.Module) -> str:
@@ -164,7 +167,7 @@ def _below(prefix: str, module: torch.nn.Module, seen: set[torch.nn.Module]) -> 
     for name, child in module.named_children():
         if child not in seen:
             seen.add(child)
-            path = f"{prefix}{as_text(name)}"
+            path = path_of(f"{prefix}{as_text(name)}")
             yield path, child
             if not is_leaf(child):
                 yield from _below(f"{path}.", child, seen)

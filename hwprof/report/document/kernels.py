@@ -116,7 +116,7 @@ class SampledKernel(SampledFigures, kw_only=True, frozen=True, omit_defaults=Tru
     waits: str | None = None  # for what; null: it works, as far as its name tells
     full_name: str | None = None  # where it says more; of several with one short name, that with the most samples;
     # of a layer only where it is not that of the whole (``with_names``)
-    code_ranges: int = 1  # how many code ranges have that name
+    code_ranges: int  # how many code ranges have that name
     library: str  # the file's name; "jit"; "[kernel]"; "[unknown]"
     domain: str  # what its library is there for: jit, torch, openmp, python, system, kernel, other
     instructions: float | None = None  # between samples, or as ``instructions_from`` counted them in it

@@ -195,7 +195,9 @@ def _metric_column(metric: MetricInfo, values: Sequence[float | None], priority:
 
 
 def _extent(found: Pass, page: Page) -> str:
-    return f"one {page.document.whole}" if found.status == "completed" else "complete layers"
+    if found.status != "completed":
+        return "complete layers"
+    return "one iteration" if page.document.whole == "iteration" else f"one iteration's {page.document.whole}"
 
 
 def _ranked_by(found: Pass) -> str | None:

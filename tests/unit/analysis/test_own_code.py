@@ -232,6 +232,24 @@ def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> 
     }  # fmt: skip
 
 
+def test_what_counts_is_no_kernel_and_in_no_share(tree: Tree) -> None:
+    """Its instructions are in no count of a layer."""
+    rows = [
+        {
+            "pass": "engine", "iteration": 0, "span": span, "tid": tid, "kernel": number, "event": "e.instructions",
+            "value": value // (1 + number), "provenance": "instrumented",
+        }
+        for _, span, tid, _, value in tree.counts
+        for number in range(2)
+    ]  # fmt: skip
+    names = pl.DataFrame({"kernel": [0, 1], "domain": ["torch", "own"], "library": ["a.so", "agent.so"], "name": "f"})
+    table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
+    attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
+    found = KernelCounts(spans(tree.spans), table, names, MODULES, attribution, None).of_event("e.instructions")
+    assert set(instrumented.as_text(found)["domain"]) == {"torch"}
+    assert set(found["share"]) == {1.0}
+
+
 def test_a_root_without_a_name_is_called_the_root() -> None:
     assert own(ROOT) == f"{ROOT_NAME}{OWN}"
 

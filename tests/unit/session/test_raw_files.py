@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def test_the_largest_go_until_the_rest_is_no_more_than_that(
     raw_files.drop_large(run, most_bytes)
     assert left(run) == SIZES.keys() - dropped
     kept = RunDirectory.open(run.path).manifest.passes[0].collectors[0]
-    assert [note.subject for note in kept.notes[before:]] == dropped
+    folder = f"raw/{run.manifest.passes[0].name}/{kept.name}"
+    assert [note.subject for note in kept.notes[before:]] == [f"{folder}/{name}" for name in dropped]
     assert all("--keep-raw" in str(note) for note in kept.notes[before:])
 
 
@@ -52,3 +54,14 @@ def test_what_a_link_leads_to_stays(run: RunDirectory, tmp_path: Path) -> None:
     raw_files.drop_large(run, 0)
     assert (tmp_path / "mine" / "large").stat().st_size == 5000
     assert left(run) == {"link"}
+
+
+def test_a_name_that_is_no_text_is_told_as_one(run: RunDirectory) -> None:
+    """A model's code may put anything there."""
+    record = run.manifest.passes[0]
+    folder = run.path / "raw" / record.name / record.collectors[0].name
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff\x1b[31m")).write_bytes(bytes(1000))
+    raw_files.drop_large(run, 840)
+    kept = RunDirectory.open(run.path).manifest.passes[0].collectors[0]
+    assert kept.notes[-1].subject is not None and kept.notes[-1].subject.endswith("\\udcff\x1b[31m")
+    assert left(run) == set(SIZES)

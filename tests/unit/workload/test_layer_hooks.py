@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import pytest
 import torch
 from torch import nn
 
 from hwprof.session.recorder import SpanRecorder
-from hwprof.workload.layer_hooks import LayerHooks
+from hwprof.workload.layer_hooks import LayerHooks, layers
 
 
 def test_a_model_that_is_almost_too_deep_works_while_it_is_watched() -> None:
@@ -41,3 +42,17 @@ def test_at_rest_modules_are_as_they_were_and_are_watched_again_after_it() -> No
     assert [recorder.layer_calls(iteration, hooks.leaves) for iteration in range(3)] == [2, 0, 2]
     hooks.remove()
     assert "forward" not in model[0].__dict__ and model[1].__dict__["forward"] is own
+
+
+@pytest.mark.parametrize("name", ["whole", "unattributed", "(root)", "x (own)"])
+def test_no_module_is_called_what_an_owner_is_that_is_no_module(name: str) -> None:
+    model = nn.Sequential()
+    model.add_module(name, nn.Sequential(nn.ReLU()))
+    model.add_module("x", nn.ReLU())
+    paths = [path for path, _ in layers("", model)]
+    assert paths == ["", f"{name} (module)", f"{name} (module).0", "x"]
+
+
+def test_a_model_of_one_layer_may_have_the_name_of_an_owner_too() -> None:
+    model = type("whole", (nn.ReLU,), {})()
+    assert [path for path, _ in layers("", model)] == ["whole (module)"]
