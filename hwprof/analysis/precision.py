@@ -22,13 +22,18 @@ class Worst(NamedTuple):
 
 
 def known_worst(layers: pl.DataFrame) -> Worst | None:
-    """Of the rows of ``layers.layer_table``; None where no leaf layer with ``SMALLEST_SHARE`` of the time was timed in
-    ``FEWEST`` iterations."""
+    """Of the rows of ``layers.layer_table``; None where no leaf layer, or module's own code, with ``SMALLEST_SHARE`` of
+    the time was timed in ``FEWEST`` iterations."""
     import polars as pl
 
     from hwprof.analysis import statistics
+    from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 
-    enough = pl.col("leaf") & (pl.col("share") >= SMALLEST_SHARE) & (pl.col("iterations") >= FEWEST)
+    enough = (
+        ~pl.col("path").is_in([UNATTRIBUTED, WHOLE])
+        & (pl.col("share") >= SMALLEST_SHARE)
+        & (pl.col("iterations") >= FEWEST)
+    )
     known = layers.filter(enough & (pl.col("time_median_ns") > 0)).select(
         "path", error=statistics.median_error("time_mad_ns", "iterations") / pl.col("time_median_ns")
     )

@@ -34,6 +34,11 @@ MOST_TIMES: Final = 10
 these."""
 
 
+CHEAP_S: Final = 0.5
+"""Whoever waits for a run does not see that it takes so much longer; of a small model that is all iterations there can
+be."""
+
+
 def further(
     plan: PassPlan,
     planned: Sequence[IterationRecord],
@@ -43,17 +48,20 @@ def further(
     in_reach: Callable[[float], bool],
 ) -> Iterator[list[IterationRecord]]:
     """Those that come after the ``planned`` ones, in one piece, of a pass that goes on until ``plan.precision`` is
-    reached: as many as fit into what is left of ``plan.enough_s``; whoever does them may stop within it. None where
-    that is not ``in_reach`` of so many times as many iterations: on a machine that others use too, the user would wait
-    for nothing. The rest is as of ``iterations``."""
+    reached: as many as fit into what is left of ``plan.enough_s``; whoever does them may stop within it. Where
+    that is not ``in_reach`` of so many times as many iterations, no more than take ``CHEAP_S``: on a machine that
+    others use too, the user would wait for nothing. The rest is as of ``iterations``."""
     if plan.precision is None or plan.enough_s is None:
         return
     done = len(planned)
     most = MOST_TIMES * plan.iterations - done
     if calls:
         most = min(most, WATCHED_CALLS // calls - done)
-    number = min(most, int((plan.enough_s - elapsed_s()) / (elapsed_s() / done)))
-    if number > 0 and in_reach((done + number) / done):
+    each_s = elapsed_s() / done
+    number = min(most, int((plan.enough_s - elapsed_s()) / each_s))
+    if number > 0 and not in_reach((done + number) / done):
+        number = min(number, int(CHEAP_S / each_s))
+    if number > 0:
         records = schedule(0, number, event_sets, alternate=plan.alternate)
         if plan.bare_too:
             records = with_bare(records, most=MOST_BARE - sum(record.bare for record in planned))

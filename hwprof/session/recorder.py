@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from hwprof.analysis.owners import own
 from hwprof.collector.contract import Collector, CountedSpan
 from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
 from hwprof.session.span_rows import NO_EDGE, Record, in_order, span_rows
@@ -262,14 +264,24 @@ class SpanRecorder:
             for record in self._records
         )
 
-    def layer_times_ns(self, iteration: int, paths: Container[str]) -> dict[str, int]:
-        """How long the calls of these layers took together, of the last iteration that was recorded."""
+    def own_times_ns(self, iteration: int, leaves: Container[str]) -> dict[str, int]:
+        """How long the calls of each layer took together, and what each module around them did itself, by owner; of the
+        last iteration that was recorded. Calls are recorded when they end, so those within one come before it."""
+        first = len(self._records)
+        while first and self._records[first - 1].iteration == iteration:
+            first -= 1
         times: dict[str, int] = {}
-        for record in reversed(self._records):
-            if record.iteration != iteration:
-                break
-            if record.kind == "layer" and record.path in paths:
-                times[record.path] = times.get(record.path, 0) + record.end_ns - record.begin_ns
+        ended: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # by thread: begin and time, still unclaimed
+        for record in self._records[first:]:
+            if record.kind != "layer":
+                continue
+            elapsed_ns = own_ns = record.end_ns - record.begin_ns
+            within = ended[record.thread]
+            while within and within[-1][0] >= record.begin_ns:
+                own_ns -= within.pop()[1]
+            within.append((record.begin_ns, elapsed_ns))
+            owner = record.path if record.path in leaves else own(record.path)
+            times[owner] = times.get(owner, 0) + own_ns
         return times
 
     def calling_threads(self) -> int:

@@ -224,7 +224,7 @@ class _Worker:
                 if not (self._plan.slow and iteration.layers_counted):
                     self._step()
                 if self._precision is not None and not (iteration.bare or iteration.layers_counted):
-                    times_ns = self._recorder.layer_times_ns(iteration.index, self._watch.leaves)
+                    times_ns = self._recorder.own_times_ns(iteration.index, self._watch.leaves)
                     self._precision.add(times_ns, disturbed=is_disturbed(self._record.iterations[-1]))
         except Halted:
             self._interrupted = self._how_far(planned)

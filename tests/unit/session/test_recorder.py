@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwprof.analysis.owners import own
 from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, PassContext
 from hwprof.session.process_cpu_time import ProcessCpuTime, Reading
 from hwprof.session.recorder import GAP_NS, SpanRecorder
@@ -223,6 +224,34 @@ def test_of_spans_that_no_clock_tells_apart_the_one_that_ended_last_is_around_th
     table = recorder.table(1)
     assert table["path"].to_list() == ["iteration 0", "inference", "a", "a.b"]
     assert table["parent"].to_list() == [None, 0, 1, 2]
+
+
+def test_what_a_module_did_itself_is_without_the_modules_that_it_called() -> None:
+    """Every call takes its 5 ns, and what the clock takes to be read."""
+    clock = Clock()
+    recorder = SpanRecorder(clock)
+
+    def work(*called: Callable[[], None]) -> Callable[[], None]:
+        def function() -> None:
+            clock.now += 5
+            for one in called:
+                one()
+
+        return function
+
+    leaf = recorder.timed(recorder.path_number("block.conv"), work())
+    block = recorder.timed(recorder.path_number("block"), work(leaf, leaf))
+    other = recorder.timed(recorder.path_number("other"), work())
+    root = recorder.timed(recorder.path_number(""), work(block, other, block))
+    for iteration in range(2):
+        with recorder.iteration(iteration, warmup=False, event_set=None), recorder.stage("inference"):
+            root()
+    found = recorder.own_times_ns(1, {"block.conv", "other"})
+    assert found.keys() == {"block.conv", own("block"), "other", own("")}
+    table = recorder.table(1).filter(kind="layer", iteration=1)
+    assert sum(found.values()) == table.filter(path="").select(pl.col("end_ns") - pl.col("begin_ns")).item()
+    assert 4 * 5 <= found["block.conv"] <= 4 * 6 and 5 <= found["other"] <= 6
+    assert recorder.own_times_ns(7, {"block.conv"}) == {}
 
 
 def test_a_stage_that_is_called_like_a_layer_is_no_call_of_it() -> None:
