@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -201,9 +202,21 @@ def show(
     if kept is None:
         document = made_anew(run)
         text, damaged = _text_of(document, chosen), document.damaged
+        if not damaged:
+            _write_missing_files(run, document)
     sys.stdout.write(text)
     if damaged:
         raise DamagedError(f"{'; '.join(damaged)}: what is made of it is left out", AGAIN)
+
+
+def _write_missing_files(run: RunDirectory, document: Document) -> None:
+    """The CSV files of a run that was ended before it had any; where the run may be written."""
+    from hwprof.report.csv.files import write_csv_files
+
+    if any(record.status == "running" for record in run.manifest.passes) or any(run.path.glob("*.csv")):
+        return
+    with suppress(OSError):
+        write_csv_files(run, document)
 
 
 @dataclass(frozen=True)

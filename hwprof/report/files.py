@@ -7,6 +7,7 @@ input: so somebody else can write the trace meanwhile, and both take seconds of 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -118,8 +119,17 @@ def _failure(status: int, said: bytes, errors: bytes) -> HwprofError:
     except msgspec.MsgspecError:
         lines = errors.decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
-        return HwprofError(f"the report's files were not written (exit code {status}){last}", "hwprof report --debug")
+        how = f"exit code {status}" if status >= 0 else f"their process was ended by {_signal(status)}"
+        return HwprofError(f"the report's files were not written ({how}){last}", AGAIN)
     return HwprofError(failure.message, failure.remedy)
+
+
+def _signal(status: int) -> str:
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"{name}, as the kernel does when memory runs out" if -status == signal.SIGKILL else name
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hwprof.cli.report import show
 from hwprof.errors import HwprofError
 from hwprof.report.files import FilesBeside, write_files
 from hwprof.report.json.kept import FILE, load
@@ -79,3 +82,22 @@ def test_it_writes_nothing_before_it_is_told_to(tmp_path: Path) -> None:
         files.prepare()
         assert load(run) is None
     assert load(run) is None and not list(run.path.glob("*.csv"))
+
+
+def test_a_report_writes_the_files_of_a_run_whose_process_was_killed(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    with FilesBeside(run) as files:
+        files.prepare()
+        (writer,) = children_of(os.getpid())
+        os.kill(writer, signal.SIGKILL)
+        files.begin()
+        with pytest.raises(HwprofError, match="SIGKILL, as the kernel does when memory runs out") as caught:
+            files.wait()
+    assert caught.value.remedy == "hwprof report"
+    assert not list(run.path.glob("*.csv"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        show(run)
+    written = {file.name: file.read_bytes() for file in run.path.glob("*.csv")}
+    assert "layers.csv" in written
+    write_files(run)
+    assert {name: (run.path / name).read_bytes() for name in written} == written
