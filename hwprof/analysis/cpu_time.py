@@ -40,6 +40,12 @@ SWITCHES: Final = "context switches"
 UNKNOWN: Final = "unknown"
 """Why CPU time was not counted."""
 
+NOT_YET: Final = "layers were called by threads that were not counted yet"
+UNSEEN: Final = "code that is not counted ran in layers"
+WHOSE: Final = "layers ran in threads of the model's own, and what is beside them is anybody's"
+NOT_ALWAYS: Final = "a counter did not run throughout"
+"""Why a share is not known."""
+
 
 class Uncounted(NamedTuple):
     """Which part of the process's CPU time was counted of no thread, and most of it why."""
@@ -58,9 +64,10 @@ class CpuTime:
 
     iterations: int
     process_cpu_time_ns: float
-    layers: float  # leaf layers, and the own code of the modules around them
-    rest_of_inference: float  # ``unattributed``
-    rest_of_iteration: float
+    layers: float | None  # leaf layers, and the own code of the modules around them
+    rest_of_inference: float | None  # ``unattributed``
+    rest_of_iteration: float | None
+    unknown: str | None  # why of the three one is not known
     accounted_for: float
     error: float | None  # of ``accounted_for``, at least what it is above 1 (one of the kernel's clocks may leave
     # out time that the hypervisor took, the other not); None: not known, in runs of before
@@ -83,14 +90,21 @@ def cpu_time(
     table = _both_sides(counted, counts)
     for name, owners in parts.items():  # a model may have no layer that is called, or nothing beside its layers
         table = table.join(_task_clock(attribution, owners, name), on="iteration", how="left")
-    # of layers that overlap, which are counted twice, nobody knows the rest: it is negative then
-    overlapping = pl.col("inference") - pl.col("layers")
-    table = table.with_columns(pl.coalesce("rest", pl.when(overlapping < 0).then(overlapping)))
+    table = table.with_columns(pl.col("has_layers", "has_rest").fill_null(False))
     if not table.height:
         return None
+    # no row: no layer was called; a row that is null: one of them was not counted
+    table = table.with_columns(pl.when("has_layers").then("layers").otherwise(0.0))
+    # of layers that overlap, which are counted twice, nobody knows the rest: it is negative then
+    overlapping = pl.col("inference") - pl.col("layers")
+    rest = pl.coalesce("rest", pl.when(overlapping < 0).then(overlapping))
+    table = table.with_columns(rest if attribution.whole == INFERENCE else pl.lit(0.0).alias("rest"))
+    outside = pl.col("everything") - pl.col("layers") - pl.col("rest")
+    if attribution.whole == INFERENCE:
+        outside = pl.coalesce(outside, pl.col("everything") - pl.col("inference"))
+    table = table.with_columns(outside=outside)
     whole, in_threads = float(table["process"].sum()), float(table["everything"].sum())
-    in_layers = float(table["layers"].sum())
-    in_rest = float(table["rest"].sum()) if attribution.whole == INFERENCE else 0.0
+    shares = [_share(table[name], whole) for name in ("layers", "rest", "outside")]
     tick_ns = recorded_tick_ns or UNRECORDED_TICK_NS
     known_to = _known_to(table)
     accounted_for = in_threads / whole
@@ -98,14 +112,28 @@ def cpu_time(
     return CpuTime(
         iterations=table.height,
         process_cpu_time_ns=whole / table.height,
-        layers=in_layers / whole,
-        rest_of_inference=in_rest / whole,
-        rest_of_iteration=(in_threads - in_layers - in_rest) / whole,
+        layers=shares[0],
+        rest_of_inference=shares[1],
+        rest_of_iteration=shares[2],
+        unknown=_why_unknown(attribution, table) if None in shares else None,
         accounted_for=accounted_for,
         error=max(error, accounted_for - 1) if error is not None else None,
         tick_ns=tick_ns,
         resolved=known_to <= COARSE if known_to is not None else whole / table.height >= FEW_TICKS * tick_ns,
     )
+
+
+def _share(times: pl.Series, whole: float) -> float | None:
+    """None where one of the times is not known."""
+    return None if times.has_nulls() else float(times.sum()) / whole
+
+
+def _why_unknown(attribution: Attribution, table: pl.DataFrame) -> str:
+    if attribution.uncounted_callers.join(table, on="iteration", how="semi").height:
+        return NOT_YET
+    if attribution.uncounted.join(table, on="iteration", how="semi").height:
+        return UNSEEN
+    return WHOSE if table.filter(pl.col("rest").is_null() & ~pl.col("has_rest")).height else NOT_ALWAYS
 
 
 def uncounted(spans: pl.DataFrame, counts: pl.DataFrame, records: Sequence[IterationRecord]) -> Uncounted | None:
@@ -157,9 +185,11 @@ def _both_sides(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _task_clock(attribution: Attribution, owners: pl.Expr, name: str) -> pl.DataFrame:
-    """Iteration and the CPU time of these owners, under that name: as the table of layers has them."""
+    """Iteration, the CPU time of these owners, under that name: as the table of layers has them, and null where that of
+    one of them is; and ``has_…``, true: that they have a row."""
     rows = attribution.counts.filter((pl.col("event") == TASK_CLOCK) & owners)
-    return rows.group_by("iteration").agg(pl.col("scaled").sum().alias(name))
+    known = pl.when(pl.col("scaled").null_count() == 0).then(pl.col("scaled").sum())
+    return rows.group_by("iteration").agg(known.alias(name), pl.lit(True).alias(f"has_{name}"))
 
 
 def _threads(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:

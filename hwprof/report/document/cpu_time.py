@@ -20,9 +20,10 @@ class CpuTime(Part, frozen=True, kw_only=True):
 
     iterations: int
     process_cpu_time_ns: float
-    layers: float  # leaf layers, and the own code of the modules around them
-    rest_of_inference: float  # ``unattributed``
-    rest_of_iteration: float
+    layers: float | None  # leaf layers, and the own code of the modules around them; null: not known
+    rest_of_inference: float | None  # ``unattributed``
+    rest_of_iteration: float | None
+    unknown: str | None  # why one of the three is null
     accounted_for: float
     error: float | None  # of ``accounted_for``: what the process took while counters were read; null: runs of before
     tick_ns: int  # of that machine's kernel: in runs of before its account may be as far behind

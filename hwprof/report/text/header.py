@@ -211,8 +211,10 @@ def _cpu_time(found: CpuTime, whole: str, glyphs: Glyphs) -> str:
         shares |= {UNATTRIBUTED: found.rest_of_inference} | outside
     # beside layers that overlap, which are counted twice, the rest would be negative
     parts = ", ".join(
-        f"{name} {glyphs.dash if share < OVERLAP else f'{100 * share:.1f}%'}" for name, share in shares.items()
+        f"{name} {glyphs.dash if share is None or share < OVERLAP else f'{100 * share:.1f}%'}"
+        for name, share in shares.items()
     )
-    overlap = any(share < OVERLAP for share in shares.values())
+    overlap = any(share is not None and share < OVERLAP for share in shares.values())
     why = "; layers overlap, in threads of the model's own, and count twice" if overlap else ""
+    why += f"; not known: {found.unknown}" if found.unknown is not None else ""
     return f"accounted for {100 * found.accounted_for:.1f}%{error} of {per_iteration}: {parts}{why}"

@@ -182,6 +182,7 @@ def test_cpu_time_from_the_iteration_or_else_from_its_outermost_stages(
     assert found.rest_of_inference == 500 / 2000
     assert not found.resolved, "an iteration of 2 microseconds"
     assert found.accounted_for == everything / 2000
+    assert found.rest_of_iteration is not None
     assert found.layers + found.rest_of_inference + found.rest_of_iteration == pytest.approx(found.accounted_for)
 
 

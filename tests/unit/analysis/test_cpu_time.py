@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from hwprof.analysis.attribution import attribute
-from hwprof.analysis.cpu_time import COARSE, NEW_THREADS, SWITCHES, UNKNOWN, CpuTime, Uncounted, cpu_time, uncounted
+from hwprof.analysis.cpu_time import (
+    COARSE,
+    NEW_THREADS,
+    NOT_YET,
+    SWITCHES,
+    UNKNOWN,
+    WHOSE,
+    CpuTime,
+    Uncounted,
+    cpu_time,
+    uncounted,
+)
 from hwprof.run.process_events import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, counts, layers, record, spans
 
@@ -28,6 +40,16 @@ COUNTS: list[tuple[int, int, int, str, int]] = [
 ]
 
 
+OWN_THREAD = spans(
+    [
+        (0, None, 0, "iteration", "iteration 0", 0, 1_000_000),
+        (1, 0, 0, "stage", "inference", 100_000, 900_000),
+        (2, 1, 0, "layer", "a", 200_000, 300_000),
+        (3, None, 0, "layer", "b", 400_000, 800_000),
+    ]
+).with_columns(tid=pl.when(path="b").then(pl.lit(WORKER, pl.Int32)).otherwise("tid"))
+BOTH = layers([("a", "Conv2d", True), ("b", "Conv2d", True)])
+
 Row = tuple[int, int, int, str, int]
 
 
@@ -48,12 +70,48 @@ def missed(rows: list[Row]) -> Uncounted | None:
     return uncounted(SPANS, counts(rows), COUNTED.iterations)
 
 
+def test_of_a_layer_whose_thread_was_not_counted_no_share_is_made_up() -> None:
+    """Its thread is new to the counters: what they have of the layer, and of the inference with it, is not its time."""
+    rows = [
+        (0, 0, WHOLE_PROCESS_TID, PROCESS_CPU_TIME, 900_000),
+        (0, 0, WHOLE_PROCESS_TID, PROCESS_CPU_ERROR, 10_000),
+        (0, 0, MAIN, "task-clock", 520_000),
+        (0, 1, MAIN, "task-clock", 500_000),
+        (0, 2, MAIN, "task-clock", 100_000),
+        (0, 3, MAIN, "task-clock", 50_000),
+    ]
+    values = counts(rows)
+    found = cpu_time(OWN_THREAD, values, attribute(OWN_THREAD, values, BOTH, COUNTED), None)
+    assert found is not None
+    assert (found.layers, found.rest_of_inference, found.rest_of_iteration) == (None, None, None)
+    assert found.unknown == NOT_YET
+    assert found.accounted_for == pytest.approx(520 / 900), "of what was counted, all the same"
+
+
+def test_beside_layers_of_threads_of_their_own_what_is_between_them_is_not_nothing() -> None:
+    rows = [
+        *[
+            (0, 0, WHOLE_PROCESS_TID, event, ns)
+            for event, ns in ((PROCESS_CPU_TIME, 900_000), (PROCESS_CPU_ERROR, 100))
+        ],
+        *[(0, span, MAIN, "task-clock", ns) for span, ns in ((0, 520_000), (1, 500_000), (2, 100_000), (3, 0))],
+        *[(0, span, WORKER, "task-clock", ns) for span, ns in ((0, 380_000), (1, 380_000), (2, 0), (3, 350_000))],
+    ]
+    values = counts(rows)
+    found = cpu_time(OWN_THREAD, values, attribute(OWN_THREAD, values, BOTH, COUNTED), None)
+    assert found is not None
+    assert found.layers == pytest.approx(450 / 900)
+    assert (found.rest_of_inference, found.unknown) == (None, WHOSE)
+    assert found.rest_of_iteration == pytest.approx(20 / 900)
+
+
 def test_an_iteration_of_a_millisecond_is_accounted_for_within_its_error() -> None:
     """Two threads: it was a dash, or twice of what there was, as long as the account lagged by a tick."""
     found = accounted(of_process(1_910_000, error_ns=20_000))
     assert found.resolved
     assert found.accounted_for == pytest.approx(1900 / 1910)
     assert found.error == pytest.approx(1900 / 1890 - 1900 / 1910, rel=1e-6), "as far as it may be more"
+    assert found.layers is not None and found.rest_of_inference is not None and found.rest_of_iteration is not None
     assert found.layers + found.rest_of_inference + found.rest_of_iteration == pytest.approx(found.accounted_for)
     assert missed(of_process(1_910_000, error_ns=20_000)) is None
 

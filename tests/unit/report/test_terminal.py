@@ -324,7 +324,7 @@ def test_a_share_of_cpu_time_has_its_error_or_says_why_there_is_none(
     built = builder.build(runs.without_pmu(tmp_path))
     shares = CpuTime(
         iterations=2, process_cpu_time_ns=1_300_000, layers=1.5, rest_of_inference=0.5, rest_of_iteration=0.065,
-        accounted_for=2.065, error=error, tick_ns=1_000_000, resolved=resolved,
+        unknown=None, accounted_for=2.065, error=error, tick_ns=1_000_000, resolved=resolved,
     )  # fmt: skip
     text = print_document(msgspec.structs.replace(built, parts={**built.parts, "cpu_time": shares}), 120)
     assert says in " ".join(text.split())
@@ -334,10 +334,20 @@ def test_beside_layers_that_overlap_the_rest_is_a_dash_with_its_reason(tmp_path:
     built = builder.build(runs.without_pmu(tmp_path))
     shares = CpuTime(
         iterations=2, process_cpu_time_ns=130_000_000, layers=1.4, rest_of_inference=-0.45, rest_of_iteration=0.05,
-        accounted_for=1.0, error=0.01, tick_ns=1_000_000, resolved=True,
+        unknown=None, accounted_for=1.0, error=0.01, tick_ns=1_000_000, resolved=True,
     )  # fmt: skip
     text = print_document(msgspec.structs.replace(built, parts={**built.parts, "cpu_time": shares}), 120)
     assert "unattributed –, outside inference 5.0%; layers overlap" in " ".join(text.split())
+
+
+def test_a_share_of_cpu_time_that_is_not_known_is_a_dash_with_its_reason(tmp_path: Path) -> None:
+    built = builder.build(runs.without_pmu(tmp_path))
+    shares = CpuTime(
+        iterations=2, process_cpu_time_ns=130_000_000, layers=None, rest_of_inference=None, rest_of_iteration=None,
+        unknown="nobody looked", accounted_for=0.679, error=0.01, tick_ns=1_000_000, resolved=True,
+    )  # fmt: skip
+    text = print_document(msgspec.structs.replace(built, parts={**built.parts, "cpu_time": shares}), 120)
+    assert "layers –, unattributed –, outside inference –; not known: nobody looked" in " ".join(text.split())
 
 
 def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
