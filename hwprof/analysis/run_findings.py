@@ -18,7 +18,7 @@ from hwprof.analysis.roofline import product_types, roofs_of
 from hwprof.analysis.sampled_kernels import kernel_table
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.thread_facts import processors, thread_facts
-from hwprof.analysis.time_budget import nested
+from hwprof.analysis.time_budget import awaited, nested, without_awaited
 from hwprof.run.peaks import NEW_PAGE
 from hwprof.unavailable import Unavailable
 
@@ -63,8 +63,8 @@ def _hardly_there(whole: dict[str, Any]) -> bool:
 
 
 def _facts(analysis: RunAnalysis) -> Facts:
-    assert analysis.time_budget is not None
-    whole, *layers = nested(analysis.time_budget)
+    assert analysis.time_budget is not None and analysis.thread_times is not None
+    whole, *layers = without_awaited(nested(analysis.time_budget), awaited(analysis.thread_times))
     under = analysis.roofline
     bounds = {one.path: one.bound for one in under.rows} if not isinstance(under, Unavailable) else {}
     workload = analysis.run.manifest.workload

@@ -217,10 +217,14 @@ def _dram_counted(analysis: RunAnalysis) -> bool:
 
 def _budgets(analysis: RunAnalysis) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """By owner the shares of its parts, and the elapsed time in the pass that was sampled."""
-    if analysis.time_budget is None:
+    if analysis.time_budget is None or analysis.thread_times is None:
         return {}, {}
-    from hwprof.analysis.time_budget import nested  # it needs numpy, which a run without samples does not
+    from hwprof.analysis.time_budget import (
+        awaited,
+        nested,
+        without_awaited,
+    )  # it needs numpy, which a run without samples does not
 
-    rows = nested(analysis.time_budget)
+    rows = without_awaited(nested(analysis.time_budget), awaited(analysis.thread_times))
     shares = {one["path"] or WHOLE: {part["part"]: part["share"] for part in one["parts"]} for one in rows}
     return shares, {one["path"] or WHOLE: float(one["elapsed_ns"]) for one in rows}

@@ -88,6 +88,22 @@ def moments(sampled: pl.DataFrame, absences: pl.DataFrame, inference: Inference)
     return pl.concat([on, _off(away, inference)]).sort("tid", "time_ns")
 
 
+def callers_moments(moments: pl.DataFrame, absences: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+    """Of each call of a layer, and of what is around layers, the moments of the thread that made it: nobody else's.
+
+    ``moments`` as above; of one that made a call and was not sampled it is known when it was off its processor. A
+    thread with an open layer was there: what its life is not known to hold is not ``ABSENT``.
+    """
+    rows = inference.timeline.owner
+    callers = np.where(rows < 0, -1, inference.owners["tid"].to_numpy()[rows])
+    unsampled = absences.filter(pl.col("tid").is_in(np.unique(callers).tolist())).join(
+        moments.select("tid").unique(), on="tid", how="anti", maintain_order="left"
+    )
+    every = pl.concat([moments, _off(unsampled, inference)])
+    caller = pl.Series(callers[every["call"].to_numpy()], dtype=pl.Int32)
+    return every.filter((pl.col("tid") == caller) & (pl.col("state") != ABSENT)).sort("time_ns", "tid")
+
+
 def unsampled_waits(moments: pl.DataFrame, absences: pl.DataFrame, inference: Inference) -> pl.DataFrame:
     """``tid``, ``state``, ``ns``: how long threads waited in the inference that were not sampled in it, and for what.
     Of those that were switched out, or in, at some time: others were there too, and slept all the time."""

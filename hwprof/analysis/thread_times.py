@@ -33,7 +33,7 @@ from hwprof.analysis.states import (
 )
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.team import CALLING, OTHER, TEAM
-from hwprof.analysis.thread_states import Inference, absences, closed, moments, unsampled_waits
+from hwprof.analysis.thread_states import Inference, absences, callers_moments, closed, moments, unsampled_waits
 
 ON_CPU: Final = (BUSY, WAITING, UNSAMPLED)
 """States whose times samples tell; those of the others are exact."""
@@ -54,6 +54,7 @@ class ThreadTimes:
     taken: SampledPass
     calling_tid: int
     moments: pl.DataFrame
+    callers: pl.DataFrame  # of the moments those of the thread that made each call, as ``callers_moments``
     path: pl.DataFrame
     elapsed: pl.DataFrame
     waits: pl.DataFrame  # of threads without a sample, as ``thread_states.unsampled_waits``
@@ -291,7 +292,9 @@ def thread_times(taken: SampledPass) -> ThreadTimes | None:
     found = moments(taken.inside, away, inference)
     path = path_moments(found, calling_tid, away)
     waits = unsampled_waits(found, away, inference)
-    times = ThreadTimes(taken, calling_tid, found, path, inference.elapsed(), waits)
+    times = ThreadTimes(
+        taken, calling_tid, found, callers_moments(found, away, inference), path, inference.elapsed(), waits
+    )
     return times if times.elapsed_ns else None
 
 

@@ -1,13 +1,14 @@
 """Where a layer's time goes: shares of its elapsed time, and of the time of all threads that share its work.
 
-Elapsed time is that of the thread that calls the model: what it did meanwhile, by its samples on a processor and by its
-switches off it (``thread_states``: they add up to the elapsed time). Every sample has one part, by the code that it met
+Elapsed time is that of the calling thread: of each layer the one that calls it, which is the one that calls the model
+unless the model has threads of its own. What it did meanwhile: by its samples on a processor and by its switches off it
+(``thread_states``: they add up to the elapsed time). Every sample has one part, by the code that it met
 (``time_budget.toml``); every time off a processor one, by what the thread waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +22,7 @@ from hwprof.analysis.implementations import is_reorder
 from hwprof.analysis.owners import ROOT, own
 from hwprof.analysis.sampled_kernels import KERNEL_DOMAIN
 from hwprof.analysis.samples import FEW_SAMPLES
-from hwprof.analysis.states import ABSENT, BARRIER, PREEMPTED, STOPPED, UNKNOWN, UNSAMPLED
+from hwprof.analysis.states import ABSENT, BARRIER, BUSY, PREEMPTED, STOPPED, UNKNOWN, UNSAMPLED
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.thread_states import closed
 from hwprof.analysis.thread_times import ThreadTimes
@@ -78,6 +79,9 @@ OFF_CPU: Final = {
 }
 """By what a thread was off its processor for; anything else is ``BLOCKED``."""
 
+UNRECORDED: Final = ""
+"""The operator of threads of which nobody records any (``samples.attribute_samples``)."""
+
 CAUSES: Final = {"GIL": "dispatch", "sleep": BLOCKED}
 """Of code that waits on a processor, by what for; anything else is ``WAITING``."""
 
@@ -133,6 +137,8 @@ def part_of(
     if name is None:
         return COMPUTE if domain == "jit" else OTHER
     if _fits(name, known.copies.names):
+        if operator == UNRECORDED:  # whose copy it is, nobody knows
+            return OTHER
         return COMPUTE if operator in known.copies.own_work else LAYOUT
     for one in known.function:
         if domain in one.domains and _fits(name, one.names):
@@ -154,11 +160,12 @@ def _entered_for(domain: str | None, name: str | None) -> str:
 def time_budget(times: ThreadTimes) -> pl.DataFrame:
     """One row a layer and part of which it has any, in ``SCHEMA``; the whole first, layers by time, parts by ``PARTS``.
     Layers with fewer than ``FEW_SAMPLES`` samples of the calling thread are left out, unless it was hardly there."""
-    placed = _with_parts(times)
-    rows = pl.concat([_whole(placed, times.elapsed), closed(placed, times.elapsed, ["layer"])], how="diagonal_relaxed")
-    rows = rows.with_columns(part=_part())
+    rows = _closed(_with_parts(times, times.moments), times.elapsed)
     sharing = [one["tid"] for one in times.those_that_share]
-    own = _sums(rows.filter(tid=times.calling_tid), times.iterations)
+    calls = _with_parts(times, times.callers).with_columns(
+        tid=pl.lit(times.calling_tid, pl.Int32)
+    )  # as if one made all
+    own = _sums(_closed(calls, times.elapsed), times.iterations)
     of_threads = rows.filter(pl.col("tid").is_in([times.calling_tid, *sharing]) & (pl.col("part") != ABSENT))
     threads = _sums(of_threads, times.iterations).select("layer", "part", threads_ns="ns", threads_share="share")
     both = own.join(threads, on=["layer", "part"], how="full", coalesce=True, nulls_equal=True)
@@ -181,6 +188,28 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
     )
 
 
+def awaited(times: ThreadTimes) -> dict[str | None, float]:
+    """By layer, None: the inference: for how long (ns of an iteration, on average) the thread that calls the model was
+    ``BLOCKED`` in what it called itself, and waited for another thread of the process that was not: one at work, or
+    that others kept from it."""
+    calls = times.callers.filter(tid=times.calling_tid).select("call").unique()
+    blocked = ~pl.col("sampled") & ~pl.col("state").is_in([*OFF_CPU, ABSENT])
+    other = (pl.col("on") != times.calling_tid) & pl.col("doing").is_in([BUSY, WAITING, *OFF_CPU])
+    rows = times.path.filter(blocked & other).join(calls, on="call", how="semi")
+    sums = rows.group_by("layer").agg(pl.col("ns").sum() / times.iterations).sort("layer")
+    return {**dict(sums.iter_rows()), None: float(sums["ns"].sum())}
+
+
+def without_awaited(budgets: list[dict[str, Any]], awaited_ns: Mapping[str | None, float]) -> list[dict[str, Any]]:
+    """Budgets (``nested``) of whose ``BLOCKED`` is left what no other thread is behind (``awaited``)."""
+
+    def left(budget: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+        least = awaited_ns.get(budget["path"], 0.0) / budget["elapsed_ns"] if part["part"] == BLOCKED else 0.0
+        return {**part, **{name: max(0.0, part[name] - least) for name in ("share", "share_low", "share_high")}}
+
+    return [{**one, "parts": [left(one, part) for part in one["parts"]]} for one in budgets]
+
+
 def _interval() -> tuple[pl.Expr, pl.Expr]:
     """Of ``share``: what is off a processor is known to the nanosecond, by switches, and its share with it; samples
     tell how the rest is shared out."""
@@ -194,6 +223,12 @@ def _interval() -> tuple[pl.Expr, pl.Expr]:
         return pl.when(known).then(pl.col("share")).otherwise(off + on * end).clip(0, 1)
 
     return of_both(low), of_both(high)
+
+
+def _closed(placed: pl.DataFrame, elapsed: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the inference and of each layer, with ``part``."""
+    rows = pl.concat([_whole(placed, elapsed), closed(placed, elapsed, ["layer"])], how="diagonal_relaxed")
+    return rows.with_columns(part=_part())
 
 
 def _whole(placed: pl.DataFrame, elapsed: pl.DataFrame) -> pl.DataFrame:
@@ -248,16 +283,18 @@ def _lies_in(owner: str, path: str) -> bool:
     return owner == own(path) or path == ROOT or owner.startswith(f"{path}.")
 
 
-def _with_parts(times: ThreadTimes) -> pl.DataFrame:
+def _with_parts(times: ThreadTimes, moments: pl.DataFrame) -> pl.DataFrame:
     """The moments, with ``code_part`` of those that are samples."""
-    inside = times.taken.inside.with_columns(pl.col("operator").cast(pl.String))
+    recorded = pl.col("tid").is_in([times.calling_tid, *times.taken.team])
+    operator = pl.when(recorded).then(pl.col("operator").cast(pl.String)).otherwise(pl.lit(UNRECORDED))
+    inside = times.taken.inside.with_columns(operator=operator)
     of_part = ["code", "name", "operator", "entered_code", "entered_name"]
     keys = inside.select(of_part).unique()
     parts = [part_of(*key) for key in keys.iter_rows()]
     known = keys.with_columns(code_part=pl.Series(parts, dtype=pl.String))
     sampled = inside.join(known, on=of_part, how="left", nulls_equal=True)
     each = sampled.select("tid", "time_ns", "code_part").unique(["tid", "time_ns"], keep="first")
-    joined = times.moments.join(each, on=["tid", "time_ns"], how="left", maintain_order="left")
+    joined = moments.join(each, on=["tid", "time_ns"], how="left", maintain_order="left")
     return joined.with_columns(code_part=pl.when("sampled").then("code_part"))
 
 

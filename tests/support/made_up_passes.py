@@ -21,9 +21,10 @@ def times_of(
     asked: int = 2,
     operators: list[tuple[str, int, int]] | None = None,
     calls: list[tuple[str, int, int]] | None = None,
+    callers: dict[str, int] | None = None,
 ) -> ThreadTimes:
     """Of threads that begin at 0 (``made_up_threads``), in a model of one layer, or of those that are called (path,
-    begin, end); ``operators`` (name, begin, end) are the calling thread's."""
+    begin, end), by the main thread or by ``callers``; ``operators`` (name, begin, end) are the main thread's."""
     samples, switches = recorded(threads)
     kernels = pl.DataFrame({"kernel": list(KERNELS.values()), "domain": list(KERNELS), "library": "l", "name": "n"})
     taken = samples.select("tid", "time_ns", "cpu_ns", kernel=pl.col("code").replace_strict(KERNELS))
@@ -38,7 +39,7 @@ def times_of(
         sampled_pass(
             record,
             conform("samples", taken),
-            spans_of(calls, iterations, operators or []),
+            spans_of(calls, iterations, operators or [], callers),
             conform("kernels", kernels),
             switches,
             conform("threads", pl.DataFrame(names)),

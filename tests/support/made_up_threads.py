@@ -24,9 +24,13 @@ Stretch = tuple[int, str]
 
 
 def spans_of(
-    calls: list[tuple[str, int, int]], iterations: list[tuple[int, int]], operators: Sequence[tuple[str, int, int]] = ()
+    calls: list[tuple[str, int, int]],
+    iterations: list[tuple[int, int]],
+    operators: Sequence[tuple[str, int, int]] = (),
+    callers: Mapping[str, int] | None = None,
 ) -> pl.DataFrame:
-    """Layers' calls (path, begin, end), operators', and inferences."""
+    """Layers' calls (path, begin, end), operators', and inferences; ``callers``: of layers that others call than the
+    main thread."""
     rows = [("layer", path, begin, end) for path, begin, end in calls]
     rows += [("op", name, begin, end) for name, begin, end in operators]
     rows += [("stage", "inference", begin, end) for begin, end in iterations]
@@ -36,10 +40,17 @@ def spans_of(
         return max(number for number, (start, _) in enumerate(iterations) if start <= begin)
 
     made = [
-        {"kind": kind, "path": path, "begin_ns": begin, "end_ns": end, "iteration": iteration(begin)}
+        {
+            "kind": kind,
+            "path": path,
+            "begin_ns": begin,
+            "end_ns": end,
+            "iteration": iteration(begin),
+            "tid": (callers or {}).get(path, MAIN),
+        }
         for kind, path, begin, end in rows
     ]
-    return conform("spans", pl.DataFrame(made).with_columns(pid=pl.lit(MAIN), tid=pl.lit(MAIN)))
+    return conform("spans", pl.DataFrame(made).with_columns(pid=pl.lit(MAIN)))
 
 
 def layers_of(calls: list[tuple[str, int, int]]) -> pl.DataFrame:

@@ -1,4 +1,5 @@
-"""Time in which the thread that calls the model waits for something that is no thread of its team."""
+"""Time in which the thread that calls a layer waits for something that is no thread of its team, nor is known to be
+another one at work."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def find(facts: Facts) -> Finding | None:
         rule="blocked",
         title="the calling thread sleeps, or waits for something else",
         evidence=f"{percent(share)} {facts.of_time}{named(layers)}",
-        meaning="no processor works for the inference meanwhile: input, output, locks, queues, sleeps, other threads",
+        meaning="it does nothing for the inference meanwhile: input, output, locks, queues, sleeps, other threads",
         remedy="what it waits for done before or beside the inference (what that is: hwprof report --layer, --python)",
         gain_low=0.0,
         gain_high=share.high,

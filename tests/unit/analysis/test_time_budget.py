@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.states import BARRIER, BLOCKED, BUSY, PREEMPTED, WAITING
+from hwprof.analysis.states import ABSENT, BARRIER, BLOCKED, BUSY, PREEMPTED, WAITING
 from hwprof.analysis.thread_times import ThreadTimes
-from hwprof.analysis.time_budget import PARTS, SCHEMA, in_modules, nested, part_of, time_budget
+from hwprof.analysis.time_budget import (
+    PARTS,
+    SCHEMA,
+    UNRECORDED,
+    awaited,
+    in_modules,
+    nested,
+    part_of,
+    time_budget,
+    without_awaited,
+)
 from tests.support.made_up_passes import times_of
 from tests.support.made_up_threads import MAIN, MS, WORKER, Stretch
 from tests.support.small_tables import layers
@@ -48,6 +60,8 @@ from tests.support.small_tables import layers
         ("openmp", "gomp_barrier_wait_end", None, "waiting"),
         ("openmp", None, None, "waiting"),
         ("other", "my_kernel", None, "compute"),
+        ("system", "__memcpy_avx512_unaligned_erms", UNRECORDED, "other"),
+        ("torch", "at::native::silu_kernel", UNRECORDED, "compute"),
         (None, None, None, "other"),
     ],
 )
@@ -126,6 +140,54 @@ def test_what_is_off_a_processor_has_no_error_of_sampling() -> None:
     low, high = shares(both, "share_low"), shares(both, "share_high")
     own = shares(both)["waiting"]  # at a barrier, which is known, and spinning
     assert 0.3 < low["waiting"] < own < high["waiting"] < 1
+
+
+BRANCH = [("a", 0, 20 * MS), ("b", 20 * MS, 100 * MS)]
+
+
+def test_a_layer_that_another_thread_calls_has_that_threads_time() -> None:
+    """The one that calls the model joins it meanwhile: of the inference no time is blocked but the other's own."""
+    mine, other = [(20 * MS, BUSY), (80 * MS, "condition")], [(20 * MS, ABSENT), (70 * MS, BUSY), (10 * MS, "I/O")]
+    found = time_budget(times_of({MAIN: mine, WORKER: other}, [(0, 100 * MS)], calls=BRANCH, callers={"b": WORKER}))
+    of_b = dict(found.filter(layer="b").select("part", "share").iter_rows())
+    assert of_b == pytest.approx({"dispatch": 70 / 80, BLOCKED: 10 / 80})
+    assert shares(found) == pytest.approx({"dispatch": 1})
+    whole = dict(found.filter(pl.col("layer").is_null()).select("part", "ns").iter_rows())
+    assert whole == pytest.approx({"dispatch": 90 * MS, BLOCKED: 10 * MS})
+    assert found.filter(layer="b")["of_samples"].unique().to_list() == [70]
+
+
+def test_a_thread_that_slept_in_the_layer_that_it_called_needs_no_sample() -> None:
+    mine, other = [(20 * MS, BUSY), (80 * MS, "condition")], [(20 * MS, ABSENT), (80 * MS, "I/O")]
+    found = time_budget(times_of({MAIN: mine, WORKER: other}, [(0, 100 * MS)], calls=BRANCH, callers={"b": WORKER}))
+    assert dict(found.filter(layer="b").select("part", "ns").iter_rows()) == pytest.approx({BLOCKED: 80 * MS})
+
+
+@pytest.mark.parametrize(
+    ("state", "on", "doing", "left"),
+    [
+        ("condition", WORKER, BUSY, 0.3),  # of the 50 ms it worked for 20
+        ("condition", WORKER, PREEMPTED, 0.3),
+        ("condition", WORKER, "I/O", 0.5),
+        ("condition", MAIN, BUSY, 0.5),
+        ("GIL", WORKER, BUSY, 0.0),  # dispatch, all of it
+    ],
+)
+def test_a_wait_for_another_thread_that_works_is_told_apart(state: str, on: int, doing: str, left: float) -> None:
+    found = times_of({MAIN: [(50 * MS, BUSY), (50 * MS, state)], WORKER: [(100 * MS, BUSY)]}, [(0, 100 * MS)])
+    waits = found.moments.filter(~pl.col("sampled"))
+    path = [
+        waits.with_columns(
+            on=pl.lit(tid, pl.Int32), doing=pl.lit(what), cause=pl.lit(state), ns=pl.lit(ns * MS, pl.Int64)
+        )
+        for tid, what, ns in ((on, doing, 20), (MAIN, state, 30))
+    ]
+    changed = replace(found, path=pl.concat(path))
+    whole, layer = without_awaited(nested(time_budget(changed)), awaited(changed))
+    for one in (whole, layer):
+        blocked = [part for part in one["parts"] if part["part"] == BLOCKED]
+        assert sum(part["share"] for part in blocked) == pytest.approx(left)
+        assert all(part["share_low"] <= part["share"] <= part["share_high"] for part in blocked)
 
 
 def test_the_interpreters_lock_new_pages_and_stops_have_their_parts() -> None:
