@@ -68,7 +68,8 @@ def better(one: Peak, other: Peak) -> Peak:
 
 def best_of(new: Peaks, old: Peaks) -> Peaks:
     """Of two disturbed measurements of the same machine the better of each figure, as of the time of the ``new`` one;
-    what only the old one has is left out."""
+    what only the old one has is left out. ``theoretical`` is still the new one's, and has to follow from the clock that
+    is kept."""
     known = {(one.what, one.level, one.threads): one for one in old.peaks}
     peaks = [
         better(one, known[key]) if (key := (one.what, one.level, one.threads)) in known else one for one in new.peaks

@@ -188,6 +188,30 @@ def test_of_disturbed_measurements_the_better_of_each_figure_is_kept(
     assert session_peaks._with_earlier(quiet, of) is quiet
 
 
+@pytest.mark.parametrize(("before", "now"), [(2.0, 0.5), (0.5, 2.0)])
+def test_the_data_sheet_is_told_at_the_clock_that_is_kept(
+    before: float, now: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    of = machine((CoreKind(None, "amd-zen4", (0, 1)),))
+    first, second = (
+        msgspec.structs.replace(
+            FOUND,
+            machine=session_peaks.digest(of),
+            peaks=[peak("clock", 1, ghz)],
+            others_share=0.4,
+            theoretical=theoretical(of, FOUND.threads, ghz),
+        )
+        for ghz in (before, now)
+    )
+    session_peaks._keep(first, of)
+    both = session_peaks._with_earlier(second, of)
+    assert [one.value for one in both.peaks] == [2.0] and both.measurements == 2
+    assert both.theoretical == theoretical(of, FOUND.threads, 2.0)
+    without = msgspec.structs.replace(second, peaks=[], theoretical=[])
+    assert session_peaks._with_earlier(without, of).theoretical == [], "no clock is kept"
+
+
 @pytest.mark.parametrize(("field", "value"), [("others_share", -5.0), ("others_share", 1.5), ("seconds", -1)])
 def test_impossible_figures_are_refused(field: str, value: float) -> None:
     raw = msgspec.to_builtins(FOUND) | {field: value}
