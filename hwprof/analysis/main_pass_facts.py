@@ -61,3 +61,17 @@ def kernel_times(by_layer: pl.DataFrame, times: Mapping[str, float]) -> dict[int
     for layer, kernel, part in parts.select("layer", "kernel", "part").iter_rows():
         found[kernel] = found.get(kernel, 0.0) + times[layer] * part
     return found
+
+
+def times_within(by_layer: pl.DataFrame, times: Mapping[str, float]) -> dict[int, float]:
+    """By kernel, of the elapsed time, all of the layers that it was met in; none of one that was met elsewhere too:
+    nobody knows how long that takes."""
+    met = by_layer.drop_nulls("kernel").select("kernel", "layer").unique()
+    found: dict[int, float] = {}
+    elsewhere = set()
+    for kernel, layer in met.iter_rows():
+        if layer in times:
+            found[kernel] = found.get(kernel, 0.0) + times[layer]
+        else:
+            elsewhere.add(kernel)
+    return {kernel: min(1.0, time) for kernel, time in found.items() if kernel not in elsewhere}

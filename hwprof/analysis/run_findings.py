@@ -10,7 +10,7 @@ import polars as pl
 from hwprof.analysis import layer_memory
 from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
-from hwprof.analysis.main_pass_facts import cost_of, kernel_times, layer_times, timed_faults
+from hwprof.analysis.main_pass_facts import cost_of, kernel_times, layer_times, timed_faults, times_within
 from hwprof.analysis.model_facts import is_compiled, model_facts
 from hwprof.analysis.more_samples import more_samples
 from hwprof.analysis.owners import INFERENCE, WHOLE
@@ -122,6 +122,7 @@ def _kernels(analysis: RunAnalysis, times: Mapping[str, float]) -> list[Kernel]:
         .select("kernel", "layer")
     )
     of_time = kernel_times(analysis.sampled.by_layer, times)
+    within = times_within(analysis.sampled.by_layer, times)
     named: dict[int, list[str]] = {}
     for kernel, layer in most.iter_rows():
         named.setdefault(kernel, []).append(layer)
@@ -133,6 +134,7 @@ def _kernels(analysis: RunAnalysis, times: Mapping[str, float]) -> list[Kernel]:
             row["domain"] or "",
             named.get(row["kernel"], []),
             of_time.get(row["kernel"], 0.0),
+            within.get(row["kernel"], 1.0),
         )
         for row in rows
         if row["share"] is not None

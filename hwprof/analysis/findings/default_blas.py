@@ -20,6 +20,7 @@ def find(facts: Facts) -> Finding | None:
         return None
     found = [one for one in facts.kernels if one.name.startswith(DEFAULT)]
     share = Share(*(min(1.0, sum(one.share[place] for one in found)) for place in range(3)))
+    most = min(facts.of_work(share).high, sum(one.within for one in found))
     lost = 1 - min(1.0, facts.gemm_of_roof)
     if share.low * lost < LEAST or facts.vendor == INTEL:
         return None
@@ -31,6 +32,6 @@ def find(facts: Facts) -> Finding | None:
         meaning="on processors that are not Intel's MKL takes its default kernels, not those of the vectors' size",
         remedy=f"{LESS_PRECISE if facts.bfloat16 else ''}{OTHERWISE}",
         gain_low=0.0,
-        gain_high=min(1.0, facts.of_work(share).high * lost),
+        gain_high=min(1.0, most * lost),
         remedies=("bfloat16",) if facts.bfloat16 else (),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import Facts, Finding, counted, named
+from hwprof.analysis.findings.facts import Facts, Finding, at_most, counted, named
 
 NOTABLE: Final = 0.01
 """Of a layer's numbers: a vector of 16 with any of them is slow, which is one in seven then."""
@@ -19,16 +19,18 @@ def find(facts: Facts) -> Finding | None:
     share = facts.time_of(layers, "compute")
     if share < LEAST:
         return None
+    most_time = facts.time_at_most(layers, "compute")
     longest = facts.longest(layers)
     most = max(facts.denormals[path] for path in longest)
     return Finding(
         rule="denormals",
         title=f"{counted(len(layers), 'layer computes', 'layers compute')} with denormal numbers",
-        evidence=f"up to {most:.0%} of their numbers are below 1.2e-38; {share:.1%} {facts.of_time}{named(longest)}",
+        evidence=f"up to {most:.0%} of their numbers are below 1.2e-38; {share:.1%} {facts.of_time}{named(longest)}"
+        f"{at_most(most_time, share)}",
         meaning="such numbers stand for 0, and arithmetic with them takes many times as long on most processors",
         remedy="torch.set_flush_denormal(True), before the model is first called: threads inherit it",
         gain_low=0.0,
-        gain_high=facts.time_at_most(layers, "compute"),
+        gain_high=most_time,
         layers=longest,
         remedies=("flush_denormals",),
     )

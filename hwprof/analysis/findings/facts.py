@@ -62,12 +62,21 @@ class Kernel(NamedTuple):
     domain: str = ""  # as in the table ``kernels``
     layers: Sequence[str] = ()  # that have most of its time, in order
     of_time: float = 0.0  # of the elapsed time: by its part of what layers compute, and these layers' times
+    within: float = 1.0  # of the elapsed time: all of the layers that it is in
 
     @property
     def at_most(self) -> Share:
-        """The larger of both shares: threads that wait spin, and take of the processor time what is no work."""
+        """The larger of both shares: threads that wait spin, and take of the processor time what is no work. No more
+        than its layers take: an interval of few samples is wider than these."""
         times = max(1.0, self.of_time / self.share.value) if self.share.value else 1.0
-        return Share(*(min(1.0, times * one) for one in self.share))
+        return Share(*(min(1.0, self.within, times * one) for one in self.share))
+
+    @property
+    def evidence(self) -> str:
+        """The share that ``at_most`` is of, with its interval: what could be won is the upper end of that."""
+        if self.of_time > self.share.value:
+            return f"{percent(self.at_most)} of the time"
+        return f"{percent(self.share)} of the CPU time"
 
 
 class Pooling(NamedTuple):
@@ -178,23 +187,29 @@ class Facts:
             return sum(one.of_whole for one in chosen)
         return min(1.0, sum(one.lost(part) for one in chosen) / self.left)
 
+    def left_in(self, paths: Collection[str]) -> float:
+        """Of the time ``left``, all that others left of these layers, or their time in the main pass, whichever is
+        more: others need not have been in the way there."""
+        chosen = [one for one in self.layers if one.path in paths]
+        left = sum(one.of_whole * (1 - one.parts.get("preempted", 0.0)) for one in chosen) / self.left
+        return min(1.0, max(self.time_of(paths), left))
+
     def time_at_most(self, paths: Collection[str], part: str) -> float:
         """Of the time ``left``, what a part of the budget takes in these layers at most: what samples met and its error
         in the whole, or all the time that others left of layers that may do little else, whichever is more. Not
-        more than these layers take."""
+        more than these layers take. ``at_most`` says so."""
         known = self.part(part)
         error = known.high - known.value
         mostly = {one.path for one in self.layers if one.path in paths and one.of_left(part) + error >= LITTLE_ELSE}
-        whole = sum(one.of_whole * (1 - one.parts.get("preempted", 0.0)) for one in self.layers if one.path in mostly)
         others = self.time_of([path for path in paths if path not in mostly], part)
-        most = max(self.time_of(paths, part) + error, whole / self.left + others)
-        return min(1.0, self.time_of(paths) / self.left, most)
+        most = max(self.time_of(paths, part) + error, self.left_in(mostly) + others)
+        return min(self.left_in(paths), most)
 
     def new_memory(self, paths: Collection[str] | None = None) -> float:
         """Of the time ``left``, what new pages and ``malloc`` take at most, in these layers or in all: by the samples,
         by what a page fault costs, or all the time of layers that do little else, whichever is most. Some of it is met
         in the code that faults: the processor enters and leaves the kernel with interrupts off, so that no sample
-        can meet it there; and what is read next is no longer in the caches."""
+        can meet it there; and what is read next is no longer in the caches. Not more than these layers take."""
         if self.no_new_pages:
             return 0.0
         if paths is None:
@@ -202,9 +217,9 @@ class Facts:
         else:
             sampled = self.time_of(paths, PAGE_FAULTS) + self.time_of(paths, ALLOCATION)
             own = sum(self.new_pages.get(path, 0.0) for path in paths)
-        faulting = [one for one in self.layers if one.of_left(PAGE_FAULTS) >= LITTLE_ELSE]
-        whole = sum(one.of_whole for one in faulting if paths is None or one.path in paths)
-        return min(1.0, max(sampled, own / self.left, whole / self.left))
+        faulting = {one.path for one in self.layers if one.of_left(PAGE_FAULTS) >= LITTLE_ELSE}
+        whole = self.left_in(faulting if paths is None else faulting.intersection(paths))
+        return min(1.0 if paths is None else self.left_in(paths), max(sampled, own / self.left, whole))
 
     def longest(self, paths: Collection[str], number: int = 3) -> list[str]:
         """Of these layers the ones that take most, in order."""
@@ -238,6 +253,11 @@ class Finding(NamedTuple):
 def percent(share: Share) -> str:
     """``8.0% (7.2 to 8.9%)``"""
     return f"{share.value:.1%} ({100 * share.low:.1f} to {share.high:.1%})"
+
+
+def at_most(most: float, said: float) -> str:
+    """``; 39.0% at most``: where more could be won than the evidence before it ``said``."""
+    return f"; {most:.1%} at most" if f"{most:.1%}" != f"{said:.1%}" else ""
 
 
 def counted(number: int, one: str, many: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, named, percent
+from hwprof.analysis.findings.facts import ALLOCATION, PAGE_FAULTS, Facts, Finding, at_most, named, percent
 
 LEAST: Final = 0.02
 
@@ -28,15 +28,19 @@ def find(facts: Facts) -> Finding | None:
         return None
     known = facts.faults is not None and facts.faults >= FEW_FAULTS
     faults = f"; {facts.faults:,.0f} page faults an inference" if known else ""
+    most = facts.new_memory()
+    more = at_most(most, share.high)
+    if more and facts.part(ALLOCATION).high > 0:
+        more = f"{more}, with malloc"
     layers = list(facts.anew[:3]) or facts.most_in(PAGE_FAULTS)  # of memory that is not torch's nobody knows more
     return Finding(
         rule="fresh_memory",
         title="large blocks are returned to the system at each call",
-        evidence=f"{percent(share)} {facts.of_time} in page faults{named(layers)}{faults}",
+        evidence=f"{percent(share)} {facts.of_time} in page faults{named(layers)}{more}{faults}",
         meaning="each block that is freed goes back to the kernel, which clears new pages at the next call",
         remedy=KEEP if facts.malloc in (None, "glibc") else f"an allocator that keeps more than {facts.malloc}",
         gain_low=0.0,
-        gain_high=facts.new_memory(),
+        gain_high=most,
         layers=layers,
         remedies=(*(ALLOCATORS if facts.malloc in (None, "glibc") else ()), "compile"),
         by_hand="buffers that are kept, given to operators as out=",

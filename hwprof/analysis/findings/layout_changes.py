@@ -17,7 +17,7 @@ def find(facts: Facts) -> Finding | None:
         return None
     layers = facts.most_in("layout")
     copied = [one.path for one in facts.layers if one.parts.get("layout", 0.0) >= LEAST]
-    new = facts.new_memory(copied)
+    new = min(facts.new_memory(copied), max(0.0, _time_of_layers(facts) - share.high))
     memory = f"; new memory for the copies {new:.1%} at most" if new >= WORTH_A_WORD else ""
     return Finding(
         rule="layout_changes",
@@ -32,3 +32,11 @@ def find(facts: Facts) -> Finding | None:
         layers=layers,
         shared={"fresh_memory": new},
     )
+
+
+def _time_of_layers(facts: Facts) -> float:
+    """All that others left of the layers in which samples met layout changes, and what of these is in no layer: changes
+    and the memory for them take no longer together."""
+    met = [one.path for one in facts.layers if one.parts.get("layout", 0.0) > 0]
+    in_none = max(0.0, facts.part("layout").value - facts.time_of(met, "layout"))
+    return min(1.0, facts.left_in(met) + in_none)

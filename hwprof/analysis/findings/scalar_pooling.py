@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+from hwprof.analysis.findings.facts import Facts, Finding, named
 
 LEAST: Final = 0.02
 KERNEL: Final = "at::native::cpu_max_pool"
@@ -22,7 +22,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="scalar_pooling",
         title="max pooling without vector instructions",
-        evidence=f"{percent(most.share)} of the CPU time in {most.name}{named(most.layers)}",
+        evidence=f"{most.evidence} in {most.name}{named(most.layers)}",
         meaning="PyTorch's kernel for NCHW compares number by number; that for channels last compares whole vectors",
         remedy="model = model.to(memory_format=torch.channels_last), inputs too",
         gain_low=0.0,

@@ -15,6 +15,8 @@ def find(facts: Facts) -> Finding | None:
     share = facts.weight_reorders
     if share.low < LEAST:
         return None
+    known = {one.path for one in facts.layers}.issuperset(facts.weight_layers)
+    most = min(share.high, facts.left_in(facts.weight_layers)) if known else share.high
     layers = list(facts.weight_layers[:3])
     return Finding(
         rule="weight_reorders",
@@ -23,7 +25,7 @@ def find(facts: Facts) -> Finding | None:
         meaning="the kernel reads weights in blocks, the model holds them in rows: each call copies them again",
         remedy="TORCHINDUCTOR_FREEZING=1 and torch.compile(model): reordered once",
         gain_low=0.0,  # compiled, other kernels may be taken: 38% were won on one machine, 4% on another
-        gain_high=share.high,
+        gain_high=most,
         layers=layers,
         remedies=("compile",),
     )

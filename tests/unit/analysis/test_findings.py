@@ -411,6 +411,73 @@ def test_a_kernel_takes_the_time_of_its_layers_where_that_is_more() -> None:
     assert not find_all(dataclasses.replace(QUIET, kernels=(kernel._replace(of_time=0.01),)))
 
 
+def test_what_a_kernel_could_win_is_the_upper_end_of_its_evidence_and_no_more_than_its_layers_take() -> None:
+    """Few samples: 7.7% of the CPU time (3.8 to 15%), 10.6% of the time, all of it in a layer that takes 18.1%."""
+    few = Kernel("at::native::cpu_max_pool", "t", Share(0.077, 0.038, 0.15), layers=("a",), of_time=0.106, within=0.181)
+    (found,) = find_all(dataclasses.replace(QUIET, kernels=(few,)))
+    assert found.gain_high == pytest.approx(0.181)
+    assert found.evidence == "10.6% (5.2 to 18.1%) of the time in at::native::cpu_max_pool, most in a"
+    (found,) = find_all(dataclasses.replace(QUIET, kernels=(few._replace(of_time=0.07),)))
+    assert found.gain_high == pytest.approx(0.15) and found.evidence.startswith("7.7% (3.8 to 15.0%) of the CPU time")
+    (found,) = find_all(dataclasses.replace(QUIET, kernels=(few._replace(of_time=0.07, within=0.12),)))
+    assert found.gain_high == pytest.approx(0.12)
+    blas = dataclasses.replace(QUIET, **CAUSES["default_blas"])
+    kernels = tuple(one._replace(within=0.031) for one in blas.kernels)
+    (found,) = find_all(dataclasses.replace(blas, kernels=kernels))
+    assert found.gain_high == pytest.approx(0.6 * 0.062)
+
+
+def test_the_layers_that_a_kernel_was_met_in_are_known_only_where_each_has_a_time() -> None:
+    rows = [("a", 1), ("b", 1), ("a", 2), ("x", 2), ("b", 3), ("b", None)]
+    table = pl.DataFrame(rows, schema=["layer", "kernel"], orient="row")
+    assert main_pass_facts.times_within(table, {"a": 0.4, "b": 0.1}) == pytest.approx({1: 0.5, 3: 0.1})
+
+
+def test_memory_for_copies_takes_no_longer_than_their_layers() -> None:
+    layers = (Layer("conv", 0.1, {"layout": 0.5, "page_faults": 0.5}), Layer("rest", 0.9, {"compute": 1.0}))
+    facts = dataclasses.replace(QUIET, layers=layers, new_pages={None: 0.3, "conv": 0.3})
+    assert facts.new_memory(["conv"]) == pytest.approx(0.1)
+    half = dataclasses.replace(facts, parts={"preempted": share(0.5)}, new_pages={})
+    taken = Layer("conv", 0.1, {"page_faults": 0.3, "preempted": 0.5})
+    assert dataclasses.replace(half, layers=(taken,)).new_memory(["conv"]) == pytest.approx(0.1), "all that was left"
+
+
+def test_copies_and_the_memory_for_them_take_no_longer_than_their_layers() -> None:
+    layers = (Layer("conv", 0.2, {"layout": 0.5, "page_faults": 0.5}), Layer("rest", 0.8, {"compute": 1.0}))
+    facts = dataclasses.replace(QUIET, layers=layers, parts=parts(layout=0.1), new_pages={None: 0.3, "conv": 0.3})
+    (found,) = find_all(facts)
+    assert found.gain_high == pytest.approx(0.2) and found.shared == {"fresh_memory": pytest.approx(0.09)}
+    assert found.evidence.endswith("most in conv; new memory for the copies 9.0% at most")
+
+
+def test_weights_are_not_reordered_for_longer_than_their_layers_take() -> None:
+    facts = dataclasses.replace(QUIET, weight_reorders=Share(0.2, 0.1, 0.4), weight_layers=("c",))
+    (found,) = find_all(facts)
+    assert found.gain_high == pytest.approx(0.2)
+    (found,) = find_all(dataclasses.replace(facts, weight_layers=("c", "x")))
+    assert found.gain_high == pytest.approx(0.4), "nobody knows how long x takes"
+
+
+@pytest.mark.parametrize("rule", ["fresh_memory", "dispatch", "denormals"])
+def test_what_could_be_won_at_most_is_said_by_the_evidence(rule: str) -> None:
+    """Layers that may do little else lose all of their time: more than an interval of the part has."""
+    part = {"fresh_memory": "page_faults", "dispatch": "dispatch", "denormals": "compute"}
+    layers = (Layer("a", 0.6, {part[rule]: 0.6, "other": 0.4}), Layer("b", 0.4, {"compute": 1.0}))
+    of = {part[rule]: Share(0.36, 0.33, 0.39), "allocation": Share(0.04, 0.02, 0.07)}
+    facts = Facts(parts=of, layers=layers, anew=("a",), denormals={"a": 1.0})
+    found = {one.rule: one for one in find_all(facts)}[rule]
+    assert f"{100 * found.gain_high:.1f}%" in found.evidence, (found.gain_high, found.evidence)
+
+
+def test_new_memory_is_told_with_what_malloc_takes_and_with_what_page_faults_cost() -> None:
+    of = parts(page_faults=0.176, allocation=0.055)
+    (found,) = find_all(dataclasses.replace(QUIET, parts=of, anew=("a",)))
+    assert found.gain_high == pytest.approx(1.1 * (0.176 + 0.055))
+    assert found.evidence == "17.6% (15.8 to 19.4%) of the time in page faults, most in a; 25.4% at most, with malloc"
+    (found,) = find_all(dataclasses.replace(QUIET, parts=parts(page_faults=0.176), anew=("a",)))
+    assert found.evidence == "17.6% (15.8 to 19.4%) of the time in page faults, most in a"
+
+
 def test_a_kernel_s_time_is_its_part_of_what_each_layer_computes() -> None:
     rows = [
         ("a", 1, "torch", 30),
