@@ -34,12 +34,15 @@ class Action:
 
     @property
     def _order(self) -> tuple[int, float]:
-        """What is certain to help, by how much; then what nobody tried, or nobody knows after it was, by what it could;
-        of what was tried in vain what others were in the way of; then what does not help."""
+        """What is certain to help, by how much; then what is not certain to, by what it brought, among what nobody
+        tried, by what that could bring at most; then what others were in the way of, of which nobody knows what it
+        brought; then what does not help."""
         found = self.tried.inference if self.tried is not None else None
-        if found is None or not (found.helps or found.in_vain):
-            return (2 if found is not None and found.too_noisy else 1), -self.gain_high
-        return (0 if found.helps else 3), found.value
+        if found is None:
+            return 1, -self.gain_high
+        if found.too_noisy:
+            return 2, -self.gain_high
+        return (0 if found.helps else 3 if found.in_vain else 1), found.value
 
 
 def actions(findings: Sequence[Finding], trials: Trials | None) -> list[Action]:

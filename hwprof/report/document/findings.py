@@ -53,7 +53,7 @@ class Findings(Part, kw_only=True, frozen=True):
     rows: list[Finding]
     actions: list[Action] = msgspec.field(
         default_factory=list
-    )  # what helped most when it was tried first, then what nobody tried
+    )  # what helped most when it was tried first, then by what it brought, or could bring where nobody tried it
     together: Trial | None = None  # the best combination, where none of its remedies is better alone
     trials: Trials | None = None  # all that was tried; null: nothing
     missing: Unavailable | None = None  # why there are no findings, though remedies were tried

@@ -32,7 +32,8 @@ def show(page: Page) -> None:
         named(page, "DO", f"no findings: {explain(part.missing.reason, part.missing.remedy)}", whole=True)
     changes = [(one, change) for one in part.actions if (change := _change(one)) is not None]
     done = [one for one, change in changes if not change.helps and (change.in_vain or not one.rules)]
-    helpful = [one for one in part.actions if one not in done][:ACTIONS]
+    worth_doing = [one for one in part.actions if one not in done]
+    helpful = worth_doing[:ACTIONS]
     if not helpful and part.missing is None:
         named(page, "DO", nothing(part, page), whole=True)
     room = page.console.width - MARGIN - 4 - max((len(_gain(one, page)) for one in helpful), default=0)
@@ -40,6 +41,8 @@ def show(page: Page) -> None:
     for number, one in enumerate(helpful, 1):
         title = figures.shorten(one.title, width, page.glyphs.ellipsis, head=width - len(page.glyphs.ellipsis))
         _do(page, "" if number > 1 or part.missing is not None else "DO", f"{number} {title:<{width}}", one)
+    if len(worth_doing) > ACTIONS:
+        named(page, "", f"{len(worth_doing) - ACTIONS} more: --findings")
     if part.together is not None and part.together.inference is not None:
         tried = f"tried {change_text(part.together.inference, page.glyphs)}"
         named(page, "", f"together: {' + '.join(part.together.titles)}: {tried}")

@@ -110,6 +110,17 @@ def test_what_others_were_in_the_way_of_comes_after_what_has_a_figure() -> None:
     assert [one.title for one in found] == ["by hand", "the keep_memory", "the channels_last"]
 
 
+def test_what_is_not_certain_is_sorted_by_what_it_brought_too() -> None:
+    """And not by what its cause takes; beside what nobody tried by what that could bring at most."""
+    brought = {"keep_memory": -0.141, "tcmalloc": -0.13, "jemalloc": -0.145, "channels_last": -0.15, "compile": -0.46}
+    rows = [trial(name, value=value, half=0.2) for name, value in brought.items()]
+    small = finding("pooling", 0.2, ("channels_last", "compile"))
+    found = [finding("memory", 0.39, ("keep_memory", "tcmalloc", "jemalloc", "compile")), small, finding("nms", 0.142)]
+    ordered = [one.title for one in actions(found, Trials(created="", seconds=1.0, inference_ns=None, rows=rows))]
+    names = ["compile", "channels_last", "jemalloc", "by hand", "keep_memory", "tcmalloc"]
+    assert ordered == [name if name == "by hand" else f"the {name}" for name in names]
+
+
 def test_a_noisier_trial_takes_the_place_of_no_better_one() -> None:
     noisy = Change(value=-0.5, low=-1.0, high=3.0)
     first = Trials(created="a", seconds=1.0, inference_ns=None, rows=[trial("x", value=-0.2), trial("y", value=-0.1)])

@@ -95,6 +95,17 @@ def test_what_was_tried_stands_with_what_it_brought_and_what_did_not_help_in_one
     assert not any("hwprof try" in line for line in lines) and len(lines) <= SCREEN
 
 
+@pytest.mark.parametrize(("number", "more"), [(4, None), (5, "1 more"), (7, "3 more")])
+def test_what_has_no_room_is_counted(number: int, more: str | None, tmp_path: Path) -> None:
+    helped = [trial(f"threads={place}", value=-0.5 + 0.01 * place) for place in range(1, number + 1)]
+    rows = [action(one.titles[0], one) for one in helped]
+    trials = Trials(created="", seconds=1.0, inference_ns=None, rows=helped)
+    lines = shown(with_findings(tmp_path, Findings(rows=[], actions=rows, trials=trials)), 100).splitlines()
+    last = next(place for place, line in enumerate(lines) if line.startswith("       4 threads=4"))
+    told = [(place, line.strip()) for place, line in enumerate(lines) if line.endswith("more: --findings")]
+    assert told == ([(last + 1, f"{more}: --findings")] if more else [])
+
+
 def test_what_nobody_tried_says_how_to(tmp_path: Path) -> None:
     text = shown(with_findings(tmp_path, Findings(rows=[], actions=[action("channels_last", None)])), 100)
     assert "up to 20%" in text and "hwprof try" in text
