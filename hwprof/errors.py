@@ -16,6 +16,8 @@ LONGEST_READ: Final = 100 * LONGEST
 
 NO_MEMORY: Final = "not enough memory"
 
+MORE_PROCESSES: Final = "a higher limit of processes: ulimit -u, or the container's"
+
 OF_SIZE: Final = "a higher limit of the size of files (ulimit -f)"
 
 CPU_ALLOCATOR: Final = "DefaultCPUAllocator"

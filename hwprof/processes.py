@@ -16,8 +16,14 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 _STATE: Final = 0
 _PARENT: Final = 1
+_USER_TICKS: Final = 11
+_SYSTEM_TICKS: Final = 12
 _STARTED: Final = 19
 """Of the fields of /proc/PID/stat that stand behind the name (man 5 proc_pid_stat)."""
+
+ALLOCATORS: Final = "jemalloc_bg_thd"
+"""The threads of polars' allocator: where another of them cannot be started they try again and again, which is no
+progress."""
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -90,6 +96,30 @@ def is_stopped(pid: int) -> bool:
     return fields is not None and fields[_STATE] == "T"
 
 
+class Standstill:
+    """Looks at a process now and then: whether it has done nothing since the first of some looks, one after the other.
+    They are counted, not timed: while both are frozen (a container that is paused) there are none."""
+
+    def __init__(self, pid: int, looks: int) -> None:
+        self._pid = pid
+        self._most = looks
+        self._ticks: dict[str, int] = {}
+        self._looks = 0
+
+    def look(self) -> bool:
+        """Whether it has: no processor time was charged, and all its threads slept, none for a disk."""
+        ticks, asleep = {}, True
+        for thread in (Path("/proc") / str(self._pid) / "task").glob("[0-9]*"):
+            fields = _stat(thread)
+            if fields is None or _name(thread) == ALLOCATORS:
+                continue
+            ticks[thread.name] = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
+            asleep &= fields[_STATE] == "S"
+        idle = asleep and bool(ticks) and ticks == self._ticks
+        self._ticks, self._looks = ticks, self._looks + 1 if idle else 0
+        return self._looks >= self._most
+
+
 def kill(known: Iterable[Known]) -> None:
     """Those of them that still live."""
     for one in known:
@@ -117,6 +147,13 @@ def _stat(folder: Path) -> list[str] | None:
         return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
+
+
+def _name(thread: Path) -> str:
+    try:
+        return (thread / "comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def end_copy(original: int) -> None:

@@ -19,11 +19,14 @@ from typing import Final, Self
 import msgspec
 
 from hwprof import processes
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk
+from hwprof.errors import MORE_PROCESSES, FullDiskError, HwprofError, is_full_disk
 from hwprof.run.atomic import remove_parts
 from hwprof.run.directory import RunDirectory
 
 LOOK_EVERY_S: Final = 0.5
+STANDSTILL_S: Final = 60
+"""Without any processor time: its libraries wait for threads of their own that could not be started."""
+
 AGAIN: Final = "hwprof report"
 
 
@@ -90,6 +93,7 @@ class FilesBeside:
     def wait(self) -> None:
         """Until all files are written; raises ``HwprofError`` where one could not be."""
         assert self._process is not None
+        standstill = processes.Standstill(self._process.pid, round(STANDSTILL_S / LOOK_EVERY_S))
         while True:
             try:
                 said, errors = self._process.communicate(timeout=LOOK_EVERY_S)
@@ -97,6 +101,9 @@ class FilesBeside:
             except subprocess.TimeoutExpired:
                 if processes.is_stopped(self._process.pid):  # it may never go on
                     raise HwprofError("the report's files were not written: their process was stopped", AGAIN) from None
+                if standstill.look():
+                    few = f"the report's files were not written: their process has done nothing for {STANDSTILL_S} s"
+                    raise HwprofError(few, f"{MORE_PROCESSES}; then {AGAIN}") from None
         if self._process.returncode:
             raise _failure(self._process.returncode, said, errors)
 

@@ -6,13 +6,17 @@ import contextlib
 import io
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from hwprof import processes
 from hwprof.cli.report import show
 from hwprof.errors import HwprofError
+from hwprof.report import files as files_of_report
 from hwprof.report.files import FilesBeside, write_files
 from hwprof.report.json.kept import FILE, load
 from tests.support.processes import alive, children_of
@@ -73,6 +77,21 @@ def test_one_that_somebody_has_stopped_is_not_waited_for(tmp_path: Path) -> None
         with pytest.raises(HwprofError, match="stopped"):
             files.wait()
     assert not alive(writer)
+
+
+def test_one_that_does_nothing_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for threads that it could not start: here, it only sleeps."""
+    monkeypatch.setattr(files_of_report, "STANDSTILL_S", 2)
+    monkeypatch.setattr(processes, "command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"])
+    with FilesBeside(build(tmp_path)) as files:
+        files.prepare()
+        (writer,) = children_of(os.getpid())
+        begin_s = time.monotonic()
+        files.begin()
+        with pytest.raises(HwprofError, match=r"done nothing for 2 s\. Try: .*ulimit -u.*hwprof report"):
+            files.wait()
+    assert not alive(writer)
+    assert time.monotonic() - begin_s >= 2
 
 
 def test_it_writes_nothing_before_it_is_told_to(tmp_path: Path) -> None:
