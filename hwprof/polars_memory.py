@@ -4,6 +4,7 @@ and its threads, one a processor, hold a part of a table each. On a machine of m
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final
 
 THREADS: Final = "POLARS_MAX_THREADS"
@@ -30,6 +31,11 @@ def keep_little() -> None:
 def environment_of_models() -> dict[str, str]:
     """That of processes with a model, whose code may use polars too: with as many threads as without hwprof."""
     return {name: value for name, value in os.environ.items() if name not in _own}
+
+
+def threads(environment: Mapping[str, str], processors: int) -> int:
+    """Of the pool that polars makes itself with this environment."""
+    return int(environment.get(THREADS, processors))
 
 
 _own: Final[list[str]] = []

@@ -15,6 +15,7 @@ import msgspec
 from hwprof.cli import collector_options, products
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.numbers import TRY_S, RealRange
+from hwprof.cli.room import require_room_to_measure
 from hwprof.cli.trace_options import trace_limit
 from hwprof.collector import registry
 from hwprof.errors import HwprofError, UsageError
@@ -210,6 +211,7 @@ def collect_command(
         theirs.add_full(off)
     spec = workload_spec(**options)
     check_model(spec)
+    require_room_to_measure(spec.threads)
     peaks = _peaks(spec) if with_peaks else None  # before anything else runs here
     server = _fork_server(spec.model)
     chosen = _names(collectors, "--collectors") if collectors is not None else None
