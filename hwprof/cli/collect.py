@@ -293,7 +293,7 @@ def _collect(
     from hwprof.cli.progress import Bars
     from hwprof.report.files import FilesBeside
     from hwprof.session import raw_files
-    from hwprof.session.interruption import signals_interrupt
+    from hwprof.session.interruption import InterruptionError, signals_interrupt
 
     with signals_interrupt():
         run = _create(output.absolute(), spec, peaks)  # wherever a model's code goes
@@ -310,13 +310,17 @@ def _collect(
                     with signals_interrupt():  # once more: whoever sends a second one does not wait for these
                         traced, unwritten = products.write(run, bars, files, shown.trace_limit)
                     failure = unwritten or failure
+            told_where = shown.form == "text"
             try:
                 products.show_run(run, shown, traced)
             except Exception:
                 if failure is None:
                     raise  # else that one is what is told
+                told_where = False
         except KeyboardInterrupt as interrupt:
             raise _interrupted(run, interrupt) from interrupt
+    if isinstance(failure, KeyboardInterrupt) and not told_where and run.completed_passes():
+        return InterruptionError(failure, _where_kept(run))
     return failure
 
 
@@ -395,6 +399,11 @@ def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError
         run.remove()
         return InterruptionError(interrupt)
     remove_parts(run.path)
+    return InterruptionError(interrupt, _where_kept(run))
+
+
+def _where_kept(run: RunDirectory) -> str:
+    """And how to see its report."""
     without = "" if (run.path / "trace.pftrace").exists() else ", without a trace"
     name = products.name_of(run)
-    return InterruptionError(interrupt, f"kept in {name}{without}: hwprof report {name}")
+    return f"kept in {name}{without}: hwprof report {name}"

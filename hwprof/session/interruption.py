@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -14,6 +16,10 @@ from hwprof.errors import HwprofError
 from hwprof.interrupts import Interrupt
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+LONGEST_HELD_S: Final = 5.0
+"""Whoever sends one that ends a process (Docker, CI) may kill it 10 s later, and to end what is under way takes time,
+too."""
 
 
 class EndedBySignal(Interrupt):
@@ -84,12 +90,22 @@ class InterruptionError(HwprofError):
         self.exit_code = 128 + number
 
 
+def _tell_nobody(_: str) -> None:
+    """Where nobody waits for a word."""
+
+
 class Held:
     """Ctrl-C and the signals that end a process while something that is measured is brought to its end, which takes
-    seconds: the first one is noted (``came``), the second one raises as ever."""
+    seconds: the first one is noted (``came``), the second one raises as ever. One that ends a process comes a second
+    time by itself: what is brought to its end may hang, and who has sent it sends no more."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], object] = _tell_nobody, longest_s: float = LONGEST_HELD_S) -> None:
+        """``tell`` is called from another thread, with what becomes of the signal that has come."""
         self.came = False
+        self._tell = tell
+        self._longest_s = longest_s
+        self._noted: SimpleQueue[int | None] = SimpleQueue()  # a signal's handler may put, whatever it came upon
+        self._thread: threading.Thread | None = None
         self._heed: Callable[[], object] = partial(signal.default_int_handler, signal.SIGINT, None)
         self._before: dict[int, Callable[[int, FrameType | None], object]] = {}
         self._terminals: list[int] = []
@@ -103,10 +119,22 @@ class Held:
             before = signal.getsignal(number)
             if callable(before):
                 self._before[number] = before
-                signal.signal(number, self._note)
+        if self._before:
+            # before any can come: a handler may come upon the lock that the start of a thread takes
+            self._thread = threading.Thread(target=self._follow, name="hwprof-held", daemon=True)
+            self._thread.start()
+        for held in self._before:
+            signal.signal(held, self._note)
 
     def end(self) -> None:
         """They raise again; may be called more than once."""
+        self._let_go()
+        if self._thread is not None:
+            self._noted.put(None)
+            self._thread.join()  # else the one that has come might come again when it has been heeded
+            self._thread = None
+
+    def _let_go(self) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
         self._before = {}
@@ -120,7 +148,22 @@ class Held:
         self.came, self._heed = True, partial(self._before[number], number, None)
         if number != signal.SIGINT:
             _leave_dead(self._terminals)
-        self.end()
+        self._let_go()
+        self._noted.put(number)
+
+    def _follow(self) -> None:
+        """Tells of the one that comes; sends it again where it is held for too long."""
+        number = self._noted.get()
+        if number is None:
+            return
+        if number == signal.SIGINT:
+            self._tell("keeping what is measured; Ctrl-C again: not even that")
+            return
+        self._tell(f"{name_of(number)} came: keeping what is measured, if that takes {self._longest_s:g} s at most")
+        try:
+            self._noted.get(timeout=self._longest_s)
+        except Empty:  # to the thread that heeds it: it may sleep
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
 def can_wait(interrupt: KeyboardInterrupt) -> bool:

@@ -65,7 +65,8 @@ class Means:
 class Pass:
     """One pass, from the start of its worker until its rows are kept."""
 
-    def __init__(self, means: Means, plan: PassPlan, *, first: bool) -> None:
+    def __init__(self, means: Means, plan: PassPlan, *, first: bool, held: interruption.Held | None = None) -> None:
+        """``held``: that of the pass that it is a part of."""
         self.plan = plan
         self._means = means
         self._run = means.run
@@ -86,7 +87,7 @@ class Pass:
         self._finished: Finished | None = None
         self._measuring = False
         self._halting = False
-        self._held = interruption.Held()
+        self._held = held or interruption.Held(partial(self._progress.tell, plan.name))
         self._predicted = ""
 
     def prepare(self) -> None:
@@ -218,13 +219,12 @@ class Pass:
             compare(finished, companion, lambda: self._carry_out_too(uninstrumented(self.plan, companion)))
 
     def _carry_out_too(self, plan: PassPlan) -> PassRecord:
-        one = Pass(self._means, plan, first=False)
+        one = Pass(self._means, plan, first=False, held=self._held)  # what has come is not to be held once more
         try:
             with recorded(self._run, plan) as record:
-                one.carry_out(record, nothing)
+                one._carry_out(record, nothing)
         finally:
             one.end()
-        one.heed()
         return record
 
     def _listen(self, worker: WorkerProcess, limit: TimeLimit) -> None:

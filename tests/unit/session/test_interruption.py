@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from hwprof.cli import collect, products
 from hwprof.cli.collect import _interrupted
 from hwprof.session.interruption import ENDING, EndedBySignal, Held, can_wait, name_of, signals_interrupt
 from tests.support.synthetic_run import build
@@ -66,6 +69,42 @@ def test_what_comes_while_it_is_held_is_heeded_later_and_a_second_one_at_once(nu
         held.begin()  # of something else that is not to be lost: it has been asked for once
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_one_that_ends_a_process_is_not_held_for_long(number: signal.Signals) -> None:
+    """What is brought to its end may hang, and nobody sends a second one."""
+    told: list[str] = []
+    with signals_interrupt():
+        held = Held(told.append, longest_s=0.2)
+        held.begin()
+        signal.raise_signal(number)
+        began_s = time.monotonic()
+        with pytest.raises(EndedBySignal) as caught:
+            time.sleep(20)
+        held.end()
+    assert caught.value.number == number and time.monotonic() - began_s < 10
+    assert told == [f"{number.name} came: keeping what is measured, if that takes 0.2 s at most"]
+
+
+def test_ctrl_c_is_said_to_be_held_and_may_be_so_for_long() -> None:
+    told: list[str] = []
+    held = Held(told.append, longest_s=0.1)
+    held.begin()
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(0.5)
+    held.end()
+    assert held.came and told == ["keeping what is measured; Ctrl-C again: not even that"]
+
+
+def test_what_has_been_held_does_not_come_again() -> None:
+    with signals_interrupt() as came:
+        held = Held(longest_s=0.2)
+        held.begin()
+        signal.raise_signal(signal.SIGTERM)
+        held.end()
+        time.sleep(0.5)
+    assert held.came and not came
 
 
 def test_nothing_is_held_that_was_ignored() -> None:
@@ -129,3 +168,28 @@ def test_a_run_without_a_pass_is_taken_away(tmp_path: Path) -> None:
     run.manifest.passes.clear()
     assert str(_interrupted(run, KeyboardInterrupt())) == "interrupted"
     assert not run.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "shows", "told"), [("text", True, False), ("json", True, True), ("text", False, True)]
+)
+def test_where_it_is_kept_is_said_once_where_the_report_is_shown(
+    form: str, shows: bool, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal came in a pass after one that is complete: the text itself says where, if it can be written."""
+    run = build(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def show(*_: Any) -> None:
+        if not shows:
+            raise OSError("nobody reads it")
+
+    monkeypatch.setattr(collect, "_create", lambda *_: run)
+    monkeypatch.setattr(collect, "_measure", lambda *_: EndedBySignal(signal.SIGTERM))
+    monkeypatch.setattr(products, "write", lambda *_: ("", None))
+    monkeypatch.setattr(products, "show_run", show)
+    shown = products.Shown(form, 8, None, 100)
+    failure = collect._collect(tmp_path, cast(Any, None), (), cast(Any, None), shown, None, None, keep_raw=True)
+    name = run.path.relative_to(tmp_path)
+    where = f"; kept in {name}, without a trace: hwprof report {name}" if told else ""
+    assert str(failure) == f"ended by SIGTERM{where}"
