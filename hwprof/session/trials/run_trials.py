@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,7 +26,11 @@ from hwprof.session.trials.campaign import Campaign
 from hwprof.workload.spec import WorkloadSpec
 
 PREFIX: Final = "hwprof-try-"
-"""Of temporary folders; the process's number follows."""
+"""Of temporary folders."""
+
+LOCK_FILE: Final = ".hwprof-try.lock"
+"""Locked in each of them for as long as somebody uses it. A process's number tells nobody in another container, which
+may have the same folder for temporary files."""
 
 REMEDY: Final = "free some space, or set TMPDIR"
 
@@ -64,13 +69,32 @@ def _check_folder(folder: str) -> None:
 
 
 def remove_leftovers(place: Path) -> None:
-    """Takes away what one that was killed could not."""
-    for folder in place.glob(f"{PREFIX}[0-9]*-*"):
-        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+    """Takes away what one that was killed could not: its lock went with it. A folder without one is none of ours."""
+    for folder in place.glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
-            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not Path(f"/proc/{pid}").exists():
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+                continue
+            lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+@contextmanager
+def in_use(folder: Path) -> Iterator[None]:
+    """Inside, ``remove_leftovers`` lets it be, whoever calls it. Where a file cannot be locked, it always does."""
+    new = folder / f"{LOCK_FILE}.new"
+    lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            new.rename(folder / LOCK_FILE)  # never seen without its lock
+        yield
+    finally:
+        os.close(lock)
 
 
 class Tried(NamedTuple):
@@ -88,7 +112,10 @@ def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit
     spec = workload_of(run)
     try:
         remove_leftovers(Path(tempfile.gettempdir()))
-        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as folder:
+        with (
+            tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder,
+            in_use(Path(folder)),
+        ):
             campaign = Campaign(spec, Path(folder), progress, limit_s)
             found = campaign.carry_out(names)
     except OSError as error:

@@ -31,7 +31,7 @@ from hwprof.session.trials.generation import (
     limits,
     no_room,
 )
-from hwprof.session.trials.run_trials import PREFIX, _check_folder, none_worked, remove_leftovers
+from hwprof.session.trials.run_trials import LOCK_FILE, PREFIX, _check_folder, in_use, none_worked, remove_leftovers
 from hwprof.workload.contest import Entry, Measured
 from hwprof.workload.spec import WorkloadSpec
 
@@ -298,11 +298,20 @@ def test_one_that_hangs_is_waited_for_since_it_was_started() -> None:
 
 
 def test_what_one_that_was_killed_left_is_taken_away(tmp_path: Path) -> None:
-    (tmp_path / "victim").mkdir()
-    for name in (f"{PREFIX}{2**22 + 1}-dead", f"{PREFIX}{os.getpid()}-alive", f"{PREFIX}mine"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "without.npz").touch()
-    (tmp_path / f"{PREFIX}{2**22 + 2}-link").symlink_to("victim")
+    """Whether it lives is no question of its number: in another container nobody has that."""
+    dead, alive, users = (tmp_path / f"{PREFIX}{name}" for name in (f"{os.getpid()}-a", f"{2**22 + 1}-b", "2024-c"))
+    victim = tmp_path / "victim"
+    for folder in (dead, alive, users, victim):
+        folder.mkdir()
+        (folder / "without.npz").touch()
+    for folder in (dead, victim):
+        with in_use(folder):
+            pass
+        assert (folder / LOCK_FILE).exists()
+    (tmp_path / f"{PREFIX}link").symlink_to("victim")
+    with in_use(alive):
+        remove_leftovers(tmp_path)
+        assert (alive / "without.npz").exists()
+    assert not dead.exists() and (users / "without.npz").exists() and (victim / "without.npz").exists()
     remove_leftovers(tmp_path)
-    left = {one.name for one in tmp_path.iterdir()}
-    assert left == {"victim", f"{PREFIX}{os.getpid()}-alive", f"{PREFIX}mine", f"{PREFIX}{2**22 + 2}-link"}
+    assert not alive.exists()
