@@ -199,7 +199,7 @@ def test_what_ends_a_run_when_all_is_measured_keeps_the_pass(
     tmp_path: Path, sent: signal.Signals, times: int, said: str
 ) -> None:
     """While collectors add up, which takes seconds; the second one ends it all the same."""
-    environment = _register(tmp_path, "lingering", "(self.raw / 'stops').touch(); time.sleep(4); return Collected()")
+    environment = _register(tmp_path, "lingering", "(self.raw / 'stops').touch(); time.sleep(2); return Collected()")
     process = start_hwprof("collect", *SMALL, "--passes", "measure,trace", cwd=tmp_path, environment=environment)
     _wait_for(tmp_path, "raw/measure/lingering/stops")
     for _ in range(times):
