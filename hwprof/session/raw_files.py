@@ -17,6 +17,9 @@ from hwprof.run.notes import Note, NoteKind
 MOST_BYTES: Final = 200_000_000
 """Of all of a run's together."""
 
+BLOCK_BYTES: Final = 512
+"""In which the system says what a file takes: one with holes is larger than that."""
+
 OPTION: Final = "--keep-raw"
 
 
@@ -58,4 +61,4 @@ def _files(run: RunDirectory) -> Iterator[_File]:
                         found = path.lstat()
                         if stat.S_ISREG(found.st_mode):
                             name = as_text(str(path.relative_to(run.path)))
-                            yield _File(found.st_size, path, name, collector)
+                            yield _File(min(found.st_size, BLOCK_BYTES * found.st_blocks), path, name, collector)

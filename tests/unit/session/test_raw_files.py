@@ -65,3 +65,11 @@ def test_a_name_that_is_no_text_is_told_as_one(run: RunDirectory) -> None:
     kept = RunDirectory.open(run.path).manifest.passes[0].collectors[0]
     assert kept.notes[-1].subject is not None and kept.notes[-1].subject.endswith("\\udcff\x1b[31m")
     assert left(run) == set(SIZES)
+
+
+def test_holes_take_no_room(run: RunDirectory) -> None:
+    record = run.manifest.passes[0]
+    with (run.path / "raw" / record.name / record.collectors[0].name / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    raw_files.drop_large(run, 840)
+    assert left(run) == {*SIZES, "sparse"}
