@@ -147,7 +147,7 @@ def report_command(
     found = open_run(run, root)
     chosen = [item.strip().lower() for item in metrics.split(",") if item.strip()] if metrics is not None else None
     rows = top or (SCREEN if first else ALL if form == "json" and part.page is not None else ROWS)
-    show(found, form=form, top=rows, sort=sort, metrics=chosen, width=width, part=part)
+    show(found, form=form, top=rows, sort=sort, metrics=chosen, width=width, part=part, complete=True)
 
 
 def _section(name: str | None, form: str) -> Section | None:
@@ -184,9 +184,11 @@ def show(
     metrics: Sequence[str] | None = None,
     width: int | None = None,
     part: Part | None = None,
+    complete: bool = False,
 ) -> None:
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
-    columns, None: the usual ones; ``part``: what of it, None: all. Raises ``DamagedError``, with all else shown."""
+    columns, None: the usual ones; ``part``: what of it, None: all; ``complete``: also writes the CSV files that a run
+    lacks. Raises ``DamagedError``, with all else shown."""
     from hwprof.report.json.kept import load, made_anew
 
     chosen = Choice(form, top, sort, metrics, width, part or Part())
@@ -202,7 +204,7 @@ def show(
     if kept is None:
         document = made_anew(run)
         text, damaged = _text_of(document, chosen), document.damaged
-        if not damaged:
+        if complete and not damaged:
             _write_missing_files(run, document)
     sys.stdout.write(text)
     if damaged:

@@ -115,7 +115,7 @@ def test_a_report_writes_the_files_of_a_run_whose_process_was_killed(tmp_path: P
     assert caught.value.remedy == "hwprof report"
     assert not list(run.path.glob("*.csv"))
     with contextlib.redirect_stdout(io.StringIO()):
-        show(run)
+        show(run, complete=True)
     written = {file.name: file.read_bytes() for file in run.path.glob("*.csv")}
     assert "layers.csv" in written
     write_files(run)

@@ -69,6 +69,7 @@ def test_what_comes_while_it_is_held_is_heeded_later_and_a_second_one_at_once(nu
         held.begin()  # of something else that is not to be lost: it has been asked for once
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
+        held.end()  # else it comes once more, after the longest that it is held
 
 
 @pytest.mark.parametrize("number", ENDING)
