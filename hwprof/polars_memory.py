@@ -1,5 +1,5 @@
 """How much memory polars keeps for itself: its allocator has four arenas a processor, each with what was freed in it,
-and its threads, one a processor, hold a part of a table each. On a machine of many processors that is gigabytes."""
+and it has a thread a processor, each with its part of a table."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Final
 
 THREADS: Final = "POLARS_MAX_THREADS"
 MOST_THREADS: Final = 4
-"""What hwprof does with tables is short: more threads hardly make it quicker."""
+"""On 2 processors a report of 3,000 layers took 13.0 s of processor time and 501 MB with 4 threads, 16.1 s and 526 MB
+with 16."""
 
 ALLOCATOR: Final = "_RJEM_MALLOC_CONF"
 LITTLE: Final = "narenas:4,dirty_decay_ms:100,muzzy_decay_ms:0"
-"""What was freed goes back after a tenth of a second: at once, it would be asked for again page by page (measured: a
-report of 3,000 layers takes a fifth less memory, at once a third more processor time)."""
+"""What was freed goes back after a tenth of a second: that report took 499 MB instead of 608, and 12.9 s instead of
+11.0 (means of two). At once, it would be asked for again page by page: three times as many page faults."""
+
+_own: Final[list[str]] = []
+"""The variables that hwprof has set, and the user has not."""
 
 
 def keep_little() -> None:
@@ -36,6 +40,3 @@ def environment_of_models() -> dict[str, str]:
 def threads(environment: Mapping[str, str], processors: int) -> int:
     """Of the pool that polars makes itself with this environment."""
     return int(environment.get(THREADS, processors))
-
-
-_own: Final[list[str]] = []

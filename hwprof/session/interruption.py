@@ -148,8 +148,16 @@ class Held:
         self.came, self._heed = True, partial(self._before[number], number, None)
         if number != signal.SIGINT:
             _leave_dead(self._terminals)
-        self._let_go()
+        for one in self._before:
+            signal.signal(one, self._raise)
         self._noted.put(number)
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        """The second one, which does not come a third time by itself: it would come upon what the second one ends."""
+        before = self._before[number]
+        self._let_go()
+        self._noted.put(None)
+        before(number, frame)
 
     def _follow(self) -> None:
         """Tells of the one that comes; sends it again where it is held for too long."""

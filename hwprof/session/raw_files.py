@@ -55,8 +55,8 @@ def _files(run: RunDirectory) -> Iterator[_File]:
     for record in run.manifest.passes:
         for collector in record.collectors:
             for folder, _, names in os.walk(run.path / "raw" / record.name / collector.name):
-                for name in names:
-                    path = Path(folder, name)
+                for file in names:
+                    path = Path(folder, file)
                     with suppress(OSError):
                         found = path.lstat()
                         if stat.S_ISREG(found.st_mode):

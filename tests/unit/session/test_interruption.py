@@ -69,7 +69,7 @@ def test_what_comes_while_it_is_held_is_heeded_later_and_a_second_one_at_once(nu
         held.begin()  # of something else that is not to be lost: it has been asked for once
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
-        held.end()  # else it comes once more, after the longest that it is held
+        held.end()
 
 
 @pytest.mark.parametrize("number", ENDING)
@@ -106,6 +106,19 @@ def test_what_has_been_held_does_not_come_again() -> None:
         held.end()
         time.sleep(0.5)
     assert held.came and not came
+
+
+def test_what_came_a_second_time_does_not_come_a_third_time() -> None:
+    with signals_interrupt():
+        held = Held(longest_s=0.2)
+        held.begin()
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(EndedBySignal):
+            signal.raise_signal(signal.SIGTERM)
+        with signals_interrupt() as further:
+            time.sleep(0.5)
+            assert not further
+        held.end()
 
 
 def test_nothing_is_held_that_was_ignored() -> None:
