@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hwprof.errors import OF_SIZE, HwprofError, UsageError
+from hwprof.errors import OF_SIZE, HwprofError, UsageError, is_full_disk
 from hwprof.run import digests
 from hwprof.run import manifest as manifests
 from hwprof.run.atomic import allowed_mode, atomic
@@ -41,6 +41,9 @@ ANOTHER: Final = "a folder that hwprof collect has made, or another copy of this
 
 LITTLE_ROOM_BYTES: Final = 1 << 16
 """With less than that left, a device is full."""
+
+GROWTH_BYTES: Final = 64 << 10
+"""Of the manifest by one pass: its collectors, its tables' digests; of a small model half as much."""
 
 
 class RunDirectory:
@@ -113,6 +116,18 @@ class RunDirectory:
         """Writes the manifest as it stands now."""
         with atomic(self.path / MANIFEST_FILE) as part:
             part.write_bytes(manifests.encode(self.manifest))
+
+    @contextmanager
+    def room_for_manifest(self) -> Iterator[None]:
+        """Takes the room that the manifest's next version needs, and gives it back at its end: how a pass ended can be
+        written on a device that the pass has filled. Raises ``OSError`` where it is full already."""
+        with tempfile.TemporaryFile(dir=self.path) as unnamed:  # whoever is killed leaves none
+            try:
+                os.posix_fallocate(unnamed.fileno(), 0, len(manifests.encode(self.manifest)) + GROWTH_BYTES)
+            except OSError as error:
+                if is_full_disk(error):
+                    raise
+            yield
 
     def completed_passes(self) -> list[PassRecord]:
         """The passes that ran to their end, in order."""

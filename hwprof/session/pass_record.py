@@ -33,8 +33,9 @@ def recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
     record = PassRecord(name=plan.name, **{name: getattr(plan, name) for name in PLANNED})
     run.manifest.passes.append(record)
     try:
-        run.save_manifest()
-        yield record
+        with run.room_for_manifest():
+            run.save_manifest()
+            yield record
     except KeyboardInterrupt as interrupt:
         _end(run, record, "interrupted", record.reason or str(interrupt) or "interrupted by the user")
         raise
@@ -45,8 +46,9 @@ def recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
         _end(run, record, "failed", str(error))
         raise
     except (OSError, pl.exceptions.PolarsError) as error:
-        _end(run, record, "failed", str(error))
-        raise cannot_write(run, error) from error
+        told = cannot_write(run, error)
+        _end(run, record, "failed", str(told))
+        raise told from error
     except BaseException as error:  # a defect: what the other passes measured is told all the same
         _end(run, record, "failed", described(error))
         raise
@@ -79,7 +81,7 @@ def _end(run: RunDirectory, record: PassRecord, status: Literal["interrupted", "
 
 
 def save_if_possible(run: RunDirectory) -> None:
-    """On a full disk the manifest stays as it is: it says "running", which reads as not completed as well."""
+    """Where that fails the manifest stays as it is: it says "running", which reads as not completed as well."""
     try:
         run.save_manifest()
     except OSError:

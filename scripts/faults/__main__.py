@@ -32,7 +32,7 @@ from scripts.benchmarks.tables import Part, Table, write
 from scripts.faults.case import Case, Outcome
 from scripts.faults.disks import RESULTS, small_disk
 from scripts.faults.fresh import Fresh
-from scripts.faults.rules import broken, contents, runs_missing
+from scripts.faults.rules import broken, contents, never_ended, runs_missing
 from scripts.faults.warm import Warm
 
 KINDS: Final = ("mutated_runs", "checkpoints", "sources", "surroundings", "collects", "starts")
@@ -127,6 +127,8 @@ def carried_out(
         rules = [rule for one in outcomes for rule in broken(case, one, before, outside)]
         if case.beside and (rule := runs_missing(folder / RESULTS, outcomes)):
             rules.append(rule)
+        if case.arguments[:1] == ("collect",):
+            rules += never_ended(folder / RESULTS, case, outcomes)
         if case.then:
             after = Case(f"then {' '.join(case.then)}", case.then, limit_s=case.limit_s, limit_bytes=case.limit_bytes)
             (outcome,) = ready.carry_out(after, folder)

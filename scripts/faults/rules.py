@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from scripts.faults.case import Case, Outcome
+from scripts.faults.case import USUAL, Case, Outcome
 
 DEFECTS: Final = ("Traceback (most recent call last)", "this is a defect of hwprof", "panicked at")
 PROGRESS: Final = re.compile(r"\[[a-z0-9_, ]+\] ")
@@ -58,3 +59,12 @@ def runs_missing(results: Path, outcomes: Sequence[Outcome]) -> str:
     runs = sum((folder / "run.json").exists() for folder in results.iterdir()) if results.exists() else 0
     ended = sum(not one.code for one in outcomes)
     return f"{runs} runs of {ended} that succeeded" if runs < ended else ""
+
+
+def never_ended(results: Path, case: Case, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """The passes that a run says are running though nobody killed who measured it: a full disk, say, is no reason."""
+    if "RLIMIT_FSIZE" in case.limits or not all(one.code in USUAL for one in outcomes):
+        return
+    for file in results.glob("2*/run.json"):
+        running = [one["name"] for one in json.loads(file.read_bytes())["passes"] if one["status"] == "running"]
+        yield from (f"pass {name} is said to be running" for name in running)

@@ -14,7 +14,7 @@ from scripts.faults.__main__ import KINDS, carried_out, kind_of, ready_for
 from scripts.faults.case import Case, Outcome
 from scripts.faults.disks import may_mount, slow_environment, small_disk
 from scripts.faults.processor_waits import ProcessorWaits
-from scripts.faults.rules import broken, contents, runs_missing
+from scripts.faults.rules import broken, contents, never_ended, runs_missing
 from scripts.faults.warm import Warm
 from tests.support.requirements import missing, require_module
 
@@ -127,6 +127,21 @@ def test_who_has_no_run_is_missed(tmp_path: Path) -> None:
     (tmp_path / "one" / "run.json").write_text("{}")
     assert not runs_missing(tmp_path, [ended(code=0), ended()])
     assert runs_missing(tmp_path, [ended(code=0), ended(code=0)]) == "1 runs of 2 that succeeded"
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "told"),
+    [
+        (1, {}, ["pass trace is said to be running"]),
+        (137, {}, []),
+        (1, {"RLIMIT_FSIZE": 1}, []),
+    ],
+)
+def test_a_pass_that_still_runs_is_seen(tmp_path: Path, code: int, limits: dict[str, int], told: list[str]) -> None:
+    (tmp_path / "2026").mkdir()
+    passes = '{"passes": [{"name": "measure", "status": "completed"}, {"name": "trace", "status": "running"}]}'
+    (tmp_path / "2026" / "run.json").write_text(passes)
+    assert list(never_ended(tmp_path, Case("x", (), limits=limits), [ended(code=code)])) == told
 
 
 def test_a_small_disk_is_full_and_a_slow_one_slow(tmp_path: Path) -> None:

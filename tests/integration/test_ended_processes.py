@@ -326,7 +326,7 @@ def test_a_run_without_a_figure_stays_where_its_log_says_more(place: Path, model
     assert all(f"in {model}" in (folder / "raw" / "measure" / "worker.log").read_text() for folder in runs)
 
 
-@pytest.mark.parametrize("size", ["94k", "110k"])
+@pytest.mark.parametrize("size", ["200k", "250k"])
 def test_a_pass_that_found_no_room_is_not_told_as_running_and_what_is_named_is_there(place: Path, size: str) -> None:
     results = place / "results"
     with small_disk(results, size):

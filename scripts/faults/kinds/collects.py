@@ -37,7 +37,7 @@ LIMITS: Final = {
     "RLIMIT_CPU": (1, 3, 6, 10), "RLIMIT_AS": (1 << 28, 1 << 30, 3 << 30), "RLIMIT_NPROC": (1, 8),
 }  # fmt: skip
 
-DISKS: Final = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 3 << 20)
+DISKS: Final = (1 << 12, 1 << 16, 150_000, 200_000, 1 << 18, 1 << 20, 3 << 20)
 """Bytes: such a run has about four megabytes."""
 
 SLOW: Final = (0.001, 0.01, 0.05)
