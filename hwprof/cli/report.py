@@ -238,6 +238,7 @@ def _text_of(document: Document, chosen: Choice) -> str:
     from hwprof.report.document import one_layer
     from hwprof.report.document.builder import ranked
     from hwprof.report.json.codec import encode
+    from hwprof.report.json.numbers import encoded
 
     built = ranked(document, chosen.top, chosen.sort)
     selected: msgspec.Struct | None = None
@@ -248,7 +249,7 @@ def _text_of(document: Document, chosen: Choice) -> str:
     elif chosen.part.section is not None and "document" in chosen.part.section.rooms:
         selected = _of_section(built, chosen.part.section)
     if chosen.form == "json":
-        return _json(encode(built) if selected is None else msgspec.json.encode(selected))
+        return _json(encode(built) if selected is None else encoded(selected))
     return _on_a_console(built, selected, chosen)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from hwprof.report import sections
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import Header
+from hwprof.report.json.numbers import encoded
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
 
 def encode(document: Document) -> bytes:
     """The document as compact JSON: a key for each field of the header, ``absent``, and one for each section."""
-    return msgspec.json.encode(
-        {
-            **{name: getattr(document, name) for name in _header_fields()},
-            "absent": document.absent,
-            **{section.name: document.parts.get(section.name) for section in sections.of_room("document")},
-        }
-    )
+    parts = {
+        **{name: getattr(document, name) for name in _header_fields()},
+        "absent": document.absent,
+        **{section.name: document.parts.get(section.name) for section in sections.of_room("document")},
+    }
+    return msgspec.json.encode({name: msgspec.Raw(encoded(part)) for name, part in parts.items()})
 
 
 def decode(data: bytes) -> Document:
