@@ -150,8 +150,7 @@ def _within(events: Events, stretches: pl.DataFrame, number: int) -> pl.DataFram
     """Of stretches of time (``begin_ns``, ``end_ns``, ``name``) all that happens in them, by name; of ``number``
     iterations."""
     first, behind = events.between(stretches["begin_ns"].to_numpy(), stretches["end_ns"].to_numpy())
-    rows = [_of_one(events, int(low), int(high)) for low, high in zip(first, behind, strict=True)]
-    found = pl.DataFrame(rows, schema=OF_ONE, orient="row").with_columns(
+    found = _of_each(events, first, behind).with_columns(
         stretches["name"], iteration=events.iteration_at(stretches["begin_ns"].to_numpy()) - events.first
     )
     oldest = pl.col("age").max()
@@ -163,19 +162,33 @@ def _within(events: Events, stretches: pl.DataFrame, number: int) -> pl.DataFram
     )
 
 
-def _of_one(events: Events, low: int, high: int) -> tuple[float, ...]:
-    sizes = events.bytes[low:high]
-    gained = sizes > 0
-    stays = gained & (events.freed_at[low:high] >= high)
-    above = events.total[low + 1 : high + 1] - events.total[low]
+def _of_each(events: Events, first: Numbers, behind: Numbers) -> pl.DataFrame:
+    """``OF_ONE``: a row for each stretch, from its first event to the one behind it."""
+    lengths = behind - first
+    stretch = np.repeat(np.arange(len(first)), lengths)
+    at = np.arange(len(stretch)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+    sizes = events.bytes[at]
+    gained = np.maximum(sizes, 0)
+    inside = pl.DataFrame(
+        {
+            "stretch": stretch,
+            "allocations": (sizes > 0).astype(np.int64),
+            "allocated_bytes": gained,
+            "freed_bytes": np.where(sizes > 0, 0.0, -sizes * events.weights[at]),
+            "kept_bytes": np.where(events.freed_at[at] >= behind[stretch], gained, 0),
+            "largest_bytes": gained,
+            "peak_bytes": np.maximum(events.total[at + 1] - events.total[first[stretch]], 0),
+            "age": events.ages[at],
+        }
+    )
+    most = ("largest_bytes", "peak_bytes", "age")
+    sums = inside.group_by("stretch").agg(pl.exclude(*most).sum(), pl.col(most).max())
+    every = pl.DataFrame({"stretch": np.arange(len(first))})
     return (
-        int(gained.sum()),
-        int(sizes[gained].sum()),
-        float((-sizes * events.weights[low:high])[~gained].sum()),
-        int(sizes[stays].sum()),
-        int(sizes.max(initial=0)),
-        int(above.max(initial=0)),
-        int(events.ages[low:high].max(initial=0)),
+        every.join(sums, on="stretch", how="left", maintain_order="left")
+        .fill_null(0)
+        .select(OF_ONE.names())
+        .cast(OF_ONE)
     )
 
 

@@ -27,6 +27,15 @@ ROWS: Final = 200_000
 """Of counts that are attributed at a time: with what is made of them some 50 MB."""
 
 COUNTED: Final = ("value", "main", "workers", "enabled_ns", "running_ns")
+SUMS: Final = {
+    "main": ("value", "main"),
+    "workers": ("value", "workers"),
+    "scaled": ("scaled", "all"),
+    "scaled_main": ("scaled", "main"),
+    "scaled_workers": ("scaled", "workers"),
+}
+"""What is summed of which threads."""
+
 AMOUNTS: Final = (*COUNTED, "scaled", "scaled_main", "scaled_workers")
 COUNTS_SCHEMA: Final = pl.Schema(
     {
@@ -208,18 +217,15 @@ def owned_counts(owners: pl.DataFrame, counts: pl.DataFrame, usable: pl.DataFram
         .then(pl.col("value") * (pl.col("enabled_ns") / pl.col("running_ns")))
     )
     process = pl.col("tid") == WHOLE_PROCESS_TID
-    main, workers = pl.col("calling"), ~pl.col("calling") & ~process
+    sides = {"all": pl.lit(True), "main": pl.col("calling"), "workers": ~pl.col("calling") & ~process}
     return (
-        threads.with_columns(scaled=scaled)
+        threads.with_columns(scaled=scaled, **{f"of_{side}": rows for side, rows in sides.items()})
+        .with_columns(pl.when(f"of_{side}").then(column).alias(name) for name, (column, side) in SUMS.items())
         .group_by("owner", "iteration", "event")
         .agg(
             pl.col("provenance").first(),
             pl.col("value").sum(),
-            _sum_or_null("value", main).alias("main"),
-            _sum_or_null("value", workers).alias("workers"),
-            _sum_or_null("scaled", pl.lit(True)).alias("scaled"),
-            _sum_or_null("scaled", main).alias("scaled_main"),
-            _sum_or_null("scaled", workers).alias("scaled_workers"),
+            *(_sum_or_null(name, f"of_{side}") for name, (_, side) in SUMS.items()),
             pl.col("enabled_ns", "running_ns").sum(),
         )
         .select(COUNTS_SCHEMA.names())
@@ -227,10 +233,11 @@ def owned_counts(owners: pl.DataFrame, counts: pl.DataFrame, usable: pl.DataFram
     )
 
 
-def _sum_or_null(column: str, rows: pl.Expr) -> pl.Expr:
-    """The sum over ``rows``; null where there is no such row or one is not known."""
-    values = pl.col(column).filter(rows)
-    return pl.when((values.len() > 0) & (values.null_count() == 0)).then(values.sum())
+def _sum_or_null(column: str, rows: str) -> pl.Expr:
+    """The sum over ``rows``, of which alone the column has values; null where there is no such row or one is not known:
+    without a filter, which polars would apply to every group by itself."""
+    number = pl.col(rows).sum()
+    return pl.when((number > 0) & (pl.col(column).count() == number)).then(pl.col(column).sum())
 
 
 def _with_times(spans: pl.DataFrame) -> pl.DataFrame:

@@ -65,8 +65,12 @@ def operator_tree(
     numbers: dict[tuple[int | None, str, str], int] = {}
     nodes: list[_Node] = []
     node_of: list[int] = []
-    columns = (rows["kind"], rows["path"], rows["input_shapes"], around, rows["length"], own, allocated)
-    for kind, path, shapes, caller, length_ns, own_ns, size in zip(*columns, strict=True):
+    names = (rows["kind"], rows["path"], rows["input_shapes"])
+    columns = (
+        *(one.to_list() for one in (*names, rows["length"])),
+        *(one.tolist() for one in (around, own, allocated)),
+    )
+    for kind, path, shapes, length_ns, caller, own_ns, size in zip(*columns, strict=True):
         name = types.get(path, path) if kind == "layer" else path
         parent = node_of[caller] if caller != NONE else None
         number = numbers.setdefault((parent, kind, name), len(nodes))
@@ -77,8 +81,8 @@ def operator_tree(
         node = nodes[number]
         node.calls += 1
         node.time_ns += length_ns
-        node.self_ns += int(own_ns)
-        node.self_allocated_bytes += int(size)
+        node.self_ns += own_ns
+        node.self_allocated_bytes += size
         if shapes:
             node.shapes[shapes] += 1
     for node in reversed(nodes):  # those below before those around them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -83,11 +83,8 @@ def by_event(counters: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 def by_name(counts: pl.DataFrame) -> pl.DataFrame:
     """Attributed counts with a column an operand: ``owner, iteration, EVENT, EVENT@main, EVENT@workers, …``."""
-    parts = (("scaled", ""), ("scaled_main", "@main"), ("scaled_workers", "@workers"))
-    values = pl.concat(
-        counts.select("owner", "iteration", operand=pl.col("event") + suffix, value=column) for column, suffix in parts
-    )
-    return values.pivot("operand", index=["owner", "iteration"], values="value", aggregate_function="first")
+    parts = {"scaled": "", "scaled_main": "@main", "scaled_workers": "@workers"}
+    return _pivoted(counts, ["owner", "iteration"], parts)
 
 
 def operands(
@@ -134,10 +131,15 @@ def operands(
 
 def as_operands(counters: pl.DataFrame) -> pl.DataFrame:
     """Counters as ``counts`` sums them up, with a column an operand: ``owner, EVENT, EVENT@main, EVENT@workers, …``."""
-    parts = (("value", ""), ("main", "@main"), ("workers", "@workers"))
-    values = pl.concat(
-        counters.select("owner", operand=pl.col("event") + suffix, value=column) for column, suffix in parts
-    )
-    if values.is_empty():
-        return values.select("owner")
-    return values.pivot("operand", index="owner", values="value", aggregate_function="first")
+    return _pivoted(counters, ["owner"], {"value": "", "main": "@main", "workers": "@workers"})
+
+
+def _pivoted(counts: pl.DataFrame, index: list[str], parts: Mapping[str, str]) -> pl.DataFrame:
+    """A row for each ``index``, and for each event a column with each of ``parts``; their names end as these say."""
+    if counts.is_empty():
+        return counts.select(index)
+    events = counts["event"].unique(maintain_order=True).to_list()
+    numbered = counts.select(*index, *parts, event=pl.col("event").cast(pl.Enum(events)))
+    wide = numbered.pivot("event", on_columns=events, index=index, values=list(parts), aggregate_function="first")
+    names = {f"{part}_{event}": f"{event}{suffix}" for part, suffix in parts.items() for event in events}
+    return wide.rename(names)

@@ -76,17 +76,21 @@ def counters(counts: pl.DataFrame, owners: Sequence[str]) -> Counters:
 
 
 def _column(rows: pl.DataFrame, place: dict[str, int]) -> Column:
-    taken = {number: owner for number, owner in enumerate(rows["owner"].to_list()) if owner in place}
+    import polars as pl
+
+    taken = rows.filter(pl.col("owner").is_in(list(place)))
+    owners = taken["owner"].to_list()
+    places = [place[owner] for owner in owners]
 
     def column(name: str) -> Values:
-        found = rows[name].to_list()
+        if taken[name].null_count() == taken.height:
+            return []
         values: Values = [None] * len(place)
-        for number, owner in taken.items():
-            values[place[owner]] = found[number]
-        return values if any(value is not None for value in values) else []
+        for number, value in zip(places, taken[name].to_list(), strict=True):
+            values[number] = value
+        return values
 
-    iterations = rows["iterations"].to_list()
-    of_each = {owner: iterations[number] for number, owner in taken.items()}
+    of_each = dict(zip(owners, taken["iterations"].to_list(), strict=True))
     often = Counter(of_each.values())
     most = max(often, key=lambda number: (often[number], number))
     shares = column("running_share")

@@ -83,7 +83,8 @@ def _pass(one: InstrumentedPass, analysis: RunAnalysis) -> Pass:
     events = event_infos(record.events, one.events)
     listed = one.listed()
     counted = [row.pop("counters") for row in listed]
-    known = [event.name for event in events if any(event.name in row for row in counted)]
+    of_any = set[str]().union(*counted)
+    known = [event.name for event in events if event.name in of_any]
     return Pass(
         name=record.name,
         status=record.status,

@@ -19,9 +19,13 @@ def encoded(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     kind = type(value)
     if kind is float:
-        return int(value) if value.is_integer() and -EXACT < value < EXACT else float(f"{value:.9g}")
+        return _without_point(value if value.is_integer() else float(f"{value:.9g}"))
     if kind is dict:
         return {key: _plain(one) for key, one in value.items()}
     if kind is list:
         return [_plain(one) for one in value]
     return value
+
+
+def _without_point(value: float) -> float:
+    return int(value) if value.is_integer() and -EXACT < value < EXACT else value

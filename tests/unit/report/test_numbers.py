@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hwprof.report.json.numbers import EXACT, encoded
@@ -25,6 +25,7 @@ def test_figures_have_nine_digits_and_whole_numbers_all_of_theirs() -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
+@example(123456789.5)  # a whole number with nine digits
 def test_what_is_read_again_is_written_the_same_and_is_near(value: float) -> None:
     data = encoded([value])
     (found,) = msgspec.json.decode(data, type=list[float])
