@@ -93,10 +93,10 @@ def sampling_notes(plan: Plan, recorder: Recorder, detail: SamplingDetail) -> li
     if detail.torn_bytes:
         note(NoteKind.INCOMPLETE, f"{detail.torn_bytes} bytes of records were damaged")
     if recorder.missed:
-        note(NoteKind.INCOMPLETE, f"{recorder.missed} threads ended before they could be sampled")
+        note(NoteKind.INCOMPLETE, f"threads that ended before they could be sampled: {recorder.missed}")
     if recorder.refused:
         reasons = ", ".join(sorted(set(recorder.refused.values())))
-        note(NoteKind.INCOMPLETE, f"{len(recorder.refused)} threads could not be sampled: {reasons}")
+        note(NoteKind.INCOMPLETE, f"threads that could not be sampled ({len(recorder.refused)}): {reasons}")
     share = detail.represented_share
     if share is not None and share < 1 - UNSAMPLED_SHARE:
         text, remedy = _why_unsampled(plan, detail)

@@ -53,7 +53,7 @@ def refused_threads(refused: Mapping[int, str]) -> list[Note]:
     if not refused:
         return []
     reasons = ", ".join(sorted(set(refused.values())))
-    return [Note(NoteKind.INCOMPLETE, f"{len(refused)} threads not counted: {reasons}", remedy=MORE_DESCRIPTORS)]
+    return [Note(NoteKind.INCOMPLETE, f"threads not counted ({len(refused)}): {reasons}", remedy=MORE_DESCRIPTORS)]
 
 
 @dataclass

@@ -251,8 +251,9 @@ class Finding(NamedTuple):
 
 
 def percent(share: Share) -> str:
-    """``8.0% (7.2 to 8.9%)``"""
-    return f"{share.value:.1%} ({100 * share.low:.1f} to {share.high:.1%})"
+    """``8.0% (7.2 to 8.9%)``; without the interval where it has no width that shows."""
+    low, high = f"{100 * share.low:.1f}", f"{share.high:.1%}"
+    return f"{share.value:.1%}" if f"{low}%" == high else f"{share.value:.1%} ({low} to {high})"
 
 
 def at_most(most: float, said: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import Facts, Finding, named
+from hwprof.analysis.findings.facts import Facts, Finding, counted, named
 
 LEAST: Final = 0.05
 """Of the inference's time, all of these layers together."""
@@ -24,7 +24,7 @@ def find(facts: Facts) -> Finding | None:
     ordered = [one.path for one in sorted(layers, key=lambda one: -one.of_whole)]
     return Finding(
         rule="memory_bound",
-        title=f"{len(layers)} layers are bound by memory's bandwidth",
+        title=f"{counted(len(layers), 'layer is', 'layers are')} bound by memory's bandwidth",
         evidence=f"{share:.1%} of the time{named(ordered[:3])}",
         meaning="they wait for bytes, not for arithmetic: fewer bytes help, more threads do not",
         remedy="; ".join(ways),

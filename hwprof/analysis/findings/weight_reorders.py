@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+from hwprof.analysis.findings.facts import Facts, Finding, counted, named, percent
 
 LEAST: Final = 0.01
 """Of the processor time: it is work for nothing."""
@@ -20,7 +20,7 @@ def find(facts: Facts) -> Finding | None:
     layers = list(facts.weight_layers[:3])
     return Finding(
         rule="weight_reorders",
-        title=f"weights of {len(facts.weight_layers)} layers are reordered at each call",
+        title=f"weights of {counted(len(facts.weight_layers), 'layer', 'layers')} are reordered at each call",
         evidence=f"{percent(share)} of the CPU time in oneDNN's reorders of weights{named(layers)}",
         meaning="the kernel reads weights in blocks, the model holds them in rows: each call copies them again",
         remedy="TORCHINDUCTOR_FREEZING=1 and torch.compile(model): reordered once",

@@ -152,11 +152,11 @@ def waiting_line(kernels: Sequence[SampledKernel], page: Page) -> list[str]:
 def _troubles(sampled: Sampling, whose: str) -> list[str]:
     """What went wrong in the pass."""
     troubles = [
-        (sampled.lost, "lost records"),
-        (sampled.throttled, "times throttled by the kernel"),
-        (sampled.threads_missed, "threads ended before their first sample"),
+        (sampled.lost, "lost record", "lost records"),
+        (sampled.throttled, "time throttled by the kernel", "times throttled by the kernel"),
+        (sampled.threads_missed, "thread ended before its first sample", "threads ended before their first sample"),
     ]
-    words = [*sampled.notes, ", ".join(f"{number:,} {what}" for number, what in troubles if number)]
+    words = [*sampled.notes, ", ".join(figures.plural(*trouble) for trouble in troubles if trouble[0])]
     return [f"{whose}{text}" for text in words if text]
 
 

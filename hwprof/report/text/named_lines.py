@@ -38,7 +38,9 @@ def named(page: Page, name: str, text: str, whole: bool = False) -> None:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return [line.replace(NO_BREAK, " ") for line in textwrap.wrap(text, width)] or [""]
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    lines = textwrap.wrap(text, width, subsequent_indent=indent)
+    return [line.replace(NO_BREAK, " ") for line in lines] or [""]
 
 
 def preempted(page: Page) -> float:

@@ -85,7 +85,7 @@ def _do(page: Page, name: str, what: str, one: Action) -> None:
         named(page, name, f"{line}  {why}")
         return
     named(page, name, line.rstrip())
-    named(page, "", f"  {why}")
+    named(page, "", f"  {why}", whole=True)
 
 
 def nothing(part: Findings, page: Page) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis import main_pass_facts, run_findings
 from hwprof.analysis.actions import Action
-from hwprof.analysis.findings.facts import Clock, Facts, Fallback, Kernel, Layer, Pooling, Share
+from hwprof.analysis.findings.facts import Clock, Facts, Fallback, Kernel, Layer, Pooling, Share, percent
 from hwprof.analysis.findings.rules import RULES, find_all, names
 
 COMPUTES = {"compute": Share(0.97, 0.96, 0.98)}
@@ -494,3 +494,8 @@ def test_a_kernel_s_time_is_its_part_of_what_each_layer_computes() -> None:
 def test_a_kernel_names_the_layers_that_it_is_in() -> None:
     (found,) = find_all(dataclasses.replace(QUIET, **CAUSES["scalar_pooling"]))
     assert found.layers == ("b", "c") and found.evidence.endswith("at::native::cpu_max_pool (parallel), most in b, c")
+
+
+def test_an_interval_that_has_no_width_is_not_shown() -> None:
+    assert percent(Share(0.0801, 0.0724, 0.0889)) == "8.0% (7.2 to 8.9%)"
+    assert percent(Share(0.9531, 0.9529, 0.9533)) == "95.3%"

@@ -156,7 +156,7 @@ def test_a_thread_that_papi_refuses_is_noted(machine: Machine) -> None:
     collected = started(papi).stop()
     assert collected.tables["threads"]["tid"].to_list() == [MAIN]
     (note,) = [note for note in texts(collected.notes) if "threads not counted" in note]
-    assert note.startswith("1 threads not counted: EventSet is currently counting")
+    assert note.startswith("threads not counted (1): EventSet is currently counting")
 
 
 def test_without_the_main_thread_there_is_no_counting(machine: Machine) -> None:

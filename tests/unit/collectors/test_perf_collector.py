@@ -246,7 +246,7 @@ def test_descriptors_go_to_the_threads_that_work_most(monkeypatch: pytest.Monkey
     collected = collector.stop()
     assert collected.tables["threads"]["tid"].to_list() == [MAIN, LATE]
     (note,) = [note for note in texts(collected.notes) if "threads not counted" in note]
-    assert note.startswith("1 threads not counted: Too many open files")
+    assert note.startswith("threads not counted (1): Too many open files")
     assert "ulimit -n" in note
 
 

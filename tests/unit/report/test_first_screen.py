@@ -112,6 +112,15 @@ def test_what_nobody_tried_says_how_to(tmp_path: Path) -> None:
     assert "no rule found a cause" in shown(with_findings(tmp_path / "other", Findings(rows=[], actions=[])), 100)
 
 
+def test_evidence_is_not_cut_on_a_narrow_screen(tmp_path: Path) -> None:
+    why = "layout changes: 7.4% (5.8 to 9.4%) of the CPU time in oneDNN's reorders, most in model.12.m.0.cv1.conv"
+    one = msgspec.structs.replace(action("channels_last", None), rules=["layout_changes"], evidence=why[16:])
+    lines = shown(with_findings(tmp_path, Findings(rows=[], actions=[one])), 80).splitlines()
+    do = next(number for number, line in enumerate(lines) if line.startswith("DO"))
+    below = [line for line in lines[do + 1 :] if line.startswith(" " * 9)]
+    assert " ".join(" ".join(below).split()) == why
+
+
 def test_what_could_not_be_tried_says_why_and_its_causes_are_named(tmp_path: Path) -> None:
     failed = Trial(
         remedies=["compile"], titles=["torch.compile"], reason="was not ready within 150 s\x1b[31m" + "x" * 200
