@@ -18,7 +18,7 @@ from hwprof.report.document.time_budget import TimeBudget
 from hwprof.report.text import alike_layers, figures, first_layers, noise, to_do
 from hwprof.report.text.grid import fit, table
 from hwprof.report.text.layers import rows_sum_ns
-from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, named, preempted
+from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, facts, named, preempted
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS, apportioned
 from hwprof.unavailable import explain
@@ -49,8 +49,8 @@ APART: Final = 0.2
 def show(page: Page) -> None:
     """Some twenty lines."""
     document = page.document
-    _say(page, Text(_headline(page), style="bold"))
-    _say(page, Text(_circumstances(page)))
+    facts(page, _headline(page), "bold")
+    facts(page, _circumstances(page))
     for number, warning in enumerate(noise.brief(document, page.glyphs) or _disturbed_shares(page)):
         named(page, "" if number else "NOISY", warning, whole=True)
     watched = _watched(page)
@@ -75,7 +75,7 @@ def _that_fit(rows: Sequence[alike_layers.Alike], lines: int) -> Sequence[alike_
     return rows if len(rows) > USUAL_ROWS else rows[: max(FEWEST_ROWS, USUAL_ROWS - lines)]
 
 
-def _headline(page: Page) -> str:
+def _headline(page: Page) -> list[str]:
     """``yolov7 1x3x640x480 · 2 images · 632 ms ±1.1 · 3.2 images/s · 223 GFLOP/s, 61% of the GEMM peak``."""
     document, workload = page.document, page.document.workload
     words = []
@@ -92,7 +92,7 @@ def _headline(page: Page) -> str:
         words.append(f"{figures.three_digits(images_per_s)} images/s")
     if gflops is not None and gflops >= LEAST_GFLOPS:
         words.append(f"{figures.three_digits(gflops)} GFLOP/s{_of_peak(page.part(Roofline))}")
-    return page.glyphs.separator.join(words) or document.run.name
+    return words or [document.run.name]
 
 
 def _images_per_s(page: Page) -> float | None:
@@ -114,7 +114,7 @@ def _of_peak(roofs: Roofline | None) -> str:
     return f", {share:.0%} of FP32 peak" if share <= 1 else ""
 
 
-def _circumstances(page: Page) -> str:
+def _circumstances(page: Page) -> list[str]:
     """``AMD EPYC (KVM, no PMU) · 2 threads, efficiency 80% · 18 iterations, quiet``."""
     document, machine = page.document, page.document.machine
     about = [_core(page), machine.hypervisor or "", "" if machine.has_core_pmu else "no PMU"]
@@ -136,7 +136,7 @@ def _circumstances(page: Page) -> str:
             *(["quiet"] if calm else []),
         ]
         words.append(", ".join(timed))
-    return page.glyphs.separator.join(words)
+    return words
 
 
 def _weights(weights: str, page: Page) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from hwprof.printable import printable
@@ -35,6 +37,19 @@ def named(page: Page, name: str, text: str, whole: bool = False) -> None:
     lines = _wrapped(text, room) if whole else [figures.shorten(text, room, ellipsis, head=room - len(ellipsis))]
     for number, line in enumerate(lines):
         page.console.print(Text.assemble((f"{'' if number else name:<{MARGIN}}", "bold"), line, no_wrap=True))
+
+
+def facts(page: Page, words: Sequence[str], style: str = "") -> None:
+    """Words with separators between them, where alone a line ends, unless a word is longer than one."""
+    room, separator = page.console.width, page.glyphs.separator
+    text = printable(
+        separator.join(word.replace(" ", NO_BREAK) if len(word) <= room else word for word in words), kept=NO_BREAK
+    )
+    if cell_len(text) > len(text):  # characters of two columns, which only Rich counts
+        page.console.print(Text(separator.join(words), style))
+        return
+    for line in _wrapped(text, room):
+        page.console.print(Text(line, style, no_wrap=True))
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -76,6 +76,13 @@ def test_it_is_one_screen_and_no_line_is_longer(name: str, width: int, tmp_path:
     assert "WHERE" in text and "DO" in text and "--all" in text
 
 
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_head_ends_its_lines_between_facts(width: int, tmp_path: Path) -> None:
+    lines = shown(builder.build(runs.sampled(tmp_path), 8), width).splitlines()
+    head = lines[: next(number for number, line in enumerate(lines) if line.startswith(("WHERE", "NOISY", "SLOWED")))]
+    assert len(head) > 2 and sum(not line.endswith(" ·") for line in head) == 2, head
+
+
 def test_what_was_tried_stands_with_what_it_brought_and_what_did_not_help_in_one_line(tmp_path: Path) -> None:
     best, worse = trial("channels_last", value=-0.234), trial("jemalloc", value=0.62, half=0.03)
     combined = trial("channels_last", "keep freed memory", value=-0.35)
