@@ -56,5 +56,12 @@ def _come_again(swallowed: KeyboardInterrupt) -> None:
         _thread.start_new_thread(send, ())  # ``threading`` would be imported, and that may be what was interrupted
 
 
+def unwrapped(error: BaseException) -> BaseException:
+    """Before 3.12 Python makes a ``RuntimeError`` of what comes while it makes a class (``__set_name__``): of an
+    ``Interrupt`` that did, that; of anything else itself."""
+    cause = error.__cause__
+    return cause if isinstance(error, RuntimeError) and isinstance(cause, Interrupt) else error
+
+
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise Interrupt

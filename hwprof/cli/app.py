@@ -14,6 +14,7 @@ import click
 from hwprof import __version__
 from hwprof.cli import room, streams
 from hwprof.errors import NO_MEMORY, HwprofError, UsageError, is_out_of_memory, of_system
+from hwprof.interrupts import unwrapped
 from hwprof.printable import as_written, is_text, one_line, printable
 from hwprof.session.interruption import InterruptionError
 
@@ -149,6 +150,7 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(error, SystemExit):
             raise
         streams.settle()
+        error = unwrapped(error)
         message, code = _told(error)
         with suppress(OSError):  # a terminal that is gone
             if state["debug"] and not isinstance(error, _NO_DEFECTS):

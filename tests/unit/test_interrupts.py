@@ -28,3 +28,14 @@ def test_where_it_is_ignored_it_stays_so() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     interrupts.tell_apart()
     signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("kind", [interrupts.Interrupt, ValueError])
+def test_one_that_comes_while_a_class_is_made_is_told_as_one(kind: type[BaseException]) -> None:
+    class Field:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise kind
+
+    with pytest.raises((RuntimeError, kind)) as raised:
+        type("Made", (), {"field": Field()})
+    assert isinstance(interrupts.unwrapped(raised.value), interrupts.Interrupt) == (kind is interrupts.Interrupt)
