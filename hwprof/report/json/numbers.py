@@ -1,4 +1,4 @@
-"""Figures as JSON has them: nine significant digits, which no measurement reaches; whole numbers all of theirs, and no
+"""Figures as JSON has them: ten significant digits, which no measurement reaches; whole numbers all of theirs, and no
 point."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def encoded(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     kind = type(value)
     if kind is float:
-        return _without_point(value if value.is_integer() else float(f"{value:.9g}"))
+        return _without_point(value if value.is_integer() else float(f"{value:.10g}"))
     if kind is dict:
         return {key: _plain(one) for key, one in value.items()}
     if kind is list:

@@ -1,4 +1,4 @@
-"""Lines of the first screen that have a name before them: ``WHERE  c compute 58, …``."""
+"""Lines of the first screen: those with a name before them (``WHERE  c compute 58, …``), and those of facts."""
 
 from __future__ import annotations
 

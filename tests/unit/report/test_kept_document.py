@@ -24,6 +24,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.tables import memory_bytes
 from tests.support import synthetic_variants as runs
 from tests.support.command import hwprof_here
+from tests.support.rounded import is_same
 from tests.support.synthetic_run import build as make
 
 
@@ -44,6 +45,7 @@ def test_what_is_kept_is_what_would_be_made(tmp_path: Path) -> None:
     run = runs.sampled_without_pmu(tmp_path)
     assert keep(run)
     assert kept.load(run) == kept.document_of(run) == decode(encode(build(run)))
+    assert is_same(kept.load(run), build(run))
 
 
 @pytest.mark.parametrize("variant", [runs.sampled, runs.alike, runs.multiplexed, runs.xeon])

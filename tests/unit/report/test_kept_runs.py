@@ -187,7 +187,7 @@ def same(old: Any, new: Any) -> bool:
         return new in (spelled, ROLES.get(old, spelled))
     if isinstance(old, bool) or new is None:
         return bool(old == new)
-    return math.isclose(old, new, rel_tol=6e-9, abs_tol=1e-12)  # of nine digits half a unit of the last, and a little
+    return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def by_time(document: Document) -> bool:

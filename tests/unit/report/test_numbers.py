@@ -17,20 +17,20 @@ class Row(msgspec.Struct):
     name: str
 
 
-def test_figures_have_nine_digits_and_whole_numbers_all_of_theirs() -> None:
+def test_figures_have_ten_digits_and_whole_numbers_all_of_theirs() -> None:
     row = Row(share=1 / 3, counts=[12718080.0, None, -0.0, 1e300, 123456789012345.0], name="1.0,0.12345678901")
     assert encoded(row) == (
-        b'{"share":0.333333333,"counts":[12718080,null,0,1e300,123456789012345],"name":"1.0,0.12345678901"}'
+        b'{"share":0.3333333333,"counts":[12718080,null,0,1e300,123456789012345],"name":"1.0,0.12345678901"}'
     )
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-@example(123456789.5)  # a whole number with nine digits
+@example(1234567891.5)  # a whole number with ten digits
 def test_what_is_read_again_is_written_the_same_and_is_near(value: float) -> None:
     data = encoded([value])
     (found,) = msgspec.json.decode(data, type=list[float])
     assert isinstance(found, float) and encoded([found]) == data
-    assert abs(found - value) <= 5e-9 * abs(value) or abs(value) < 1e-300
+    assert abs(found - value) <= 5.1e-10 * abs(value) or abs(value) < 1e-300
     assert found == value or not value.is_integer() or abs(value) >= EXACT
 
 
