@@ -92,8 +92,12 @@ def test_a_collector_that_ends_the_process_is_broken(name: str) -> None:
 
 
 def test_a_source_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_entry_points", dict)
-    with pytest.raises(HwprofError, match=r"no collector is registered.*not installed.*pip install -e \."):
+    # undone here: after the fixture's own patch it would put that one's names back, for all tests that follow
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(HwprofError, match=r"no collector is registered.*not installed.*pip install -e \."),
+    ):
+        patched.setattr(registry, "_entry_points", dict)
         registry.survey()
 
 

@@ -29,6 +29,7 @@ from hwprof.run.directory import RunDirectory, write_table
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import csv_frames, part, replaced
 from tests.support.document_parts import layer_rows as rows_of
+from tests.support.rounded import is_same
 from tests.support.sampled_report import printed as printed_layer
 from tests.support.snapshots import assert_snapshot
 from tests.support.synthetic_samples import BARRIER, JIT, MAIN, PERIOD_NS, WORKER
@@ -110,7 +111,7 @@ def test_times_are_exact_where_switches_tell_them(tmp_path: Path) -> None:
 
 def test_every_threads_time_adds_up_in_json_and_csv(tmp_path: Path) -> None:
     built = builder.build(waits(tmp_path))
-    assert codec.decode(codec.encode(built)).part(Threads) == built.part(Threads)
+    assert is_same(codec.decode(codec.encode(built)).part(Threads), built.part(Threads))
     waiting = of(built)
     for one in waiting.threads:
         assert sum(waiting_table.states(one).values()) == pytest.approx(waiting.elapsed_ns)
