@@ -10,8 +10,8 @@ import click
 from hwprof.trace.limits import MOST
 
 HELP: Final = (
-    "About so many the trace shows: of longer passes the first iterations, each of them whole. The tables have all; the"
-    " UI opens some millions."
+    "As large as so many operators (64 bytes each): of longer passes the trace shows the first iterations, each of them"
+    " whole. A layer with its counts is as large as ten. The tables have all; the UI opens some millions."
 )
 
 

@@ -12,9 +12,14 @@ import polars as pl
 from hwprof.analysis.disturbed import is_disturbed
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import IterationRecord, PassRecord
+from hwprof.trace.limits import ANNOTATED, COUNTS_A_SLICE
+from hwprof.trace.tracks import OPERATOR
 
 BY_TIME: Final = {"primitives": "begin_ns", "python_frames": "begin_ns", "samples": "time_ns"}
 """Tables beside ``spans`` of which a row becomes a slice, and when that begins."""
+
+ROWS: Final = pl.when(pl.col("kind") == OPERATOR).then(1).otherwise(ANNOTATED)
+"""Slices that a span counts for: what is limited is the size, and an operator's slice is the smallest."""
 
 
 class Shown(NamedTuple):
@@ -62,18 +67,21 @@ def _within(iterations: pl.DataFrame, rows: int, least: int) -> Shown:
 
 
 def _by_iteration(run: RunDirectory, record: PassRecord) -> pl.DataFrame:
-    """``begin_ns`` of each iteration, in order, and the ``rows`` that begin from then on, before the next one; those
-    before the first one are the first one's."""
+    """``begin_ns`` of each iteration, in order, and the ``rows`` that begin from then on, before the next one, each for
+    as many slices as take as much; those before the first one are the first one's."""
     spans = run.scan_pass("spans", record.name)
     of_iterations = spans.filter(pl.col("kind") == "iteration").select("begin_ns").collect(engine="streaming")
     begins = of_iterations["begin_ns"].sort().to_numpy()
-    rows = _count(spans, "begin_ns", begins)
+    rows = _sum(spans.select("begin_ns", rows=ROWS), begins)
+    counts = run.scan_pass("counts", record.name).join(spans.select("span", "begin_ns"), on="span")
+    rows += _sum(counts.select("begin_ns", rows=1), begins) // COUNTS_A_SLICE
     for table, time in BY_TIME.items():
-        rows += _count(run.scan_pass(table, record.name), time, begins)
+        rows += _sum(run.scan_pass(table, record.name).select(begin_ns=time, rows=1), begins)
     return pl.DataFrame({"begin_ns": begins, "rows": rows}, schema={"begin_ns": pl.Int64, "rows": pl.Int64})
 
 
-def _count(table: pl.LazyFrame, time: str, begins: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    times_ns = table.select(time).collect(engine="streaming")[time].to_numpy()
-    numbers = np.clip(np.searchsorted(begins, times_ns, side="right") - 1, 0, None)
-    return np.bincount(numbers, minlength=len(begins))[: len(begins)].astype(np.int64)
+def _sum(table: pl.LazyFrame, begins: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Of ``rows``, by the iteration that ``begin_ns`` lies in."""
+    found = table.collect(engine="streaming")
+    numbers = np.clip(np.searchsorted(begins, found["begin_ns"].to_numpy(), side="right") - 1, 0, None)
+    return np.bincount(numbers, found["rows"].to_numpy(), minlength=len(begins))[: len(begins)].astype(np.int64)

@@ -7,5 +7,11 @@ from typing import Final
 SLICES: Final = 1_500_000
 """Of a trace, unless the user says another number: some 100 MB, which the UI shows within ten seconds."""
 
+ANNOTATED: Final = 7
+"""As many operators' slices as a span takes that has annotations (a layer, a stage, an iteration): some 400 bytes."""
+
+COUNTS_A_SLICE: Final = 4
+"""Counts of such a span, by event and thread, that take as much as an operator's slice: each some 17 bytes."""
+
 MOST: Final = 1_000_000_000
 """That a user can mean."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hwprof.run.directory import RunDirectory
 from hwprof.trace import writer
 from hwprof.trace.iterations_shown import Shown, opened_at, share_out, shown
+from hwprof.trace.limits import ANNOTATED, COUNTS_A_SLICE
 from hwprof.trace.writer import write_trace
 from tests.support.synthetic_run import build
 from tests.support.trace_decoding import events
@@ -46,7 +47,7 @@ def test_as_many_iterations_as_have_room_are_shown(run: RunDirectory, iterations
     record = run.find_pass("trace")
     assert record is not None
     spans = _of_pass(run, "trace")
-    room = _before_the_first(run) + spans.filter(pl.col("iteration") < iterations).height
+    room = sum(_sizes(run, "trace")[:iterations])
     for more in (0, 1):  # a span more is no iteration more
         (found,) = shown(run, [record], room + more).values()
         assert found.until_ns == spans.filter(iteration=iterations)["begin_ns"].min()
@@ -55,14 +56,32 @@ def test_as_many_iterations_as_have_room_are_shown(run: RunDirectory, iterations
 
 def test_what_is_short_is_whole_and_leaves_the_others_the_rest(run: RunDirectory) -> None:
     """``measure`` has no operators, so fewer spans."""
-    rows = run.count_by_pass("spans")
-    found = shown(run, run.completed_passes(), rows["measure"] + rows["trace"] - 1)
+    whole = sum(sum(_sizes(run, name)) for name in ("measure", "trace"))
+    found = shown(run, run.completed_passes(), whole - 1)
     assert found["measure"] == Shown(ITERATIONS + 1, ITERATIONS + 1, None)
     assert found["trace"].iterations == ITERATIONS
 
 
-def _before_the_first(run: RunDirectory) -> int:
-    return run.of_pass("spans", "trace").filter(pl.col("iteration") < 0).height
+def _sizes(run: RunDirectory, name: str) -> list[int]:
+    """As many operators' slices as each iteration takes; what comes before the first one is the first one's."""
+    spans, counts = run.of_pass("spans", name), run.of_pass("counts", name)
+    found = []
+    for iteration in range(ITERATIONS + 1):
+        of = pl.col("iteration") == iteration if iteration else pl.col("iteration") <= 0
+        here = spans.filter(of)
+        operators = here.filter(kind="op").height
+        counted = counts.filter(pl.col("span").is_in(here["span"].implode())).height
+        found.append(operators + ANNOTATED * (here.height - operators) + counted // COUNTS_A_SLICE)
+    return found
+
+
+def test_an_operators_slice_is_the_unit_of_size(run: RunDirectory, tmp_path: Path) -> None:
+    """1,500,000 are 96 MB: a layer's slice with its counts takes many times as much as an operator's."""
+    units = sum(sum(_sizes(run, record.name)) for record in run.completed_passes())
+    small = write_trace(run, tmp_path / "small.pftrace", limit=1)
+    few = sum(sum(_sizes(run, record.name)[:2]) for record in run.completed_passes())
+    more_bytes = write_trace(run, tmp_path / "whole.pftrace").size_bytes - small.size_bytes
+    assert 30 < more_bytes / (units - few) < 64
 
 
 def test_the_iteration_that_the_ui_is_opened_at_is_always_shown(run: RunDirectory) -> None:
