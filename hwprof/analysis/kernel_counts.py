@@ -28,12 +28,15 @@ NAMES: Final = [key for key in KERNEL_KEYS if key != "layer"]
 
 KEYS: Final = [*NAMES, "event", "provenance"]
 
+SUMMED: Final = ["named", "event", "provenance"]
+"""The same, where one number stands for ``NAMES``: rows are grouped by short keys."""
+
 OPENMP: Final = "openmp"
 
 OBSERVER: Final = "own"
 """The domain of what counts, which no count of a layer has."""
 
-UNKNOWN: Final = {"name": UNNAMED, "library": UNKNOWN_LIBRARY, "domain": "other"}
+UNKNOWN: Final = {"kernel": UNNAMED, "library": UNKNOWN_LIBRARY, "domain": "other"}
 """What stands for a kernel that the run does not describe."""
 
 
@@ -101,14 +104,15 @@ class KernelCounts:
         """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it."""
         kinds = [pl.col(name).cast(kind) for name, kind in self._kinds.items()]
         rows = self._rows.filter(which).select("span", "kernel", "value", *kinds)
-        inside = _named(self._own(rows), self._known, ["layer"])
+        numbered = rows.join(self._numbers.lazy(), left_on="kernel", right_on="number", how="left")
+        known = numbered.with_columns(pl.col("named").fill_null(0))
+        inside = self._own(known)
         if self._done is not None:
-            inside = inside.filter(pl.col("layer").cast(pl.String).is_in(list(self._done)))
-            whole = inside.group_by(KEYS).agg(pl.col("value").sum())
+            inside = inside.filter(pl.col("layer").is_in(self._as_layers(self._done)))
+            whole = inside.group_by(SUMMED).agg(pl.col("value").sum())
         else:
-            of_whole = rows.join(self._wholes.lazy(), on="span", how="semi")
-            whole = _named(_by_number(of_whole, []), self._known, [])
-        columns = ["layer", *KEYS, "value"]
+            whole = _by(SUMMED, known.join(self._wholes.lazy(), on="span", how="semi"))
+        columns = ["layer", *SUMMED, "value"]
         both = pl.concat(
             [
                 inside.select(columns),
@@ -116,16 +120,31 @@ class KernelCounts:
                 _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)).select(columns),
             ]
         )
-        counted = pl.col("domain").cast(pl.String) != OBSERVER
-        return both.filter(counted & ~pl.col("layer").cast(pl.String).fill_null(WHOLE).is_in(self._lacking))
+        told = ~pl.col("layer").is_in(self._as_layers(self._lacking))
+        if WHOLE in self._lacking:
+            told &= pl.col("layer").is_not_null()
+        counted = self._named.filter(pl.col("domain").cast(pl.String) != OBSERVER)
+        found = both.filter(told.fill_null(WHOLE not in self._lacking)).join(counted, on="named")
+        return found.select("layer", *KEYS, "value")
 
     def _own(self, rows: pl.LazyFrame) -> pl.DataFrame:
         """The rows of modules by ``layer``, summed; what the modules did that it called is subtracted."""
         callers = self._modules.select(caller="layer", parent="span")
         called = self._modules.join(callers, on="parent", how="left").drop("parent")
-        summed = _by_number(rows.join(called.lazy(), on="span", how="inner"), ["layer", "caller"])
-        below = summed.filter(pl.col("caller").is_not_null()).with_columns(-pl.col("value"), layer="caller")
-        return pl.concat([summed, below]).drop("caller")
+        summed = _by(["layer", "caller", *SUMMED], rows.join(called.lazy(), on="span", how="inner"))
+        below = summed.filter(pl.col("caller").is_not_null()).group_by("caller", *SUMMED).agg(-pl.col("value").sum())
+        # Those that called others, or that several called, have more than one row of a kernel: few, of a million.
+        pairs = called.select("layer", "caller").unique()
+        several = pairs.filter(pl.col("layer").is_duplicated())["layer"].unique()
+        again = pl.col("layer").is_in(pl.concat([several, below["caller"]]).unique().implode())
+        parts = [summed.filter(again).drop("caller"), below.rename({"caller": "layer"})]
+        anew = pl.concat(parts).group_by("layer", *SUMMED).agg(pl.col("value").sum())
+        return pl.concat([summed.filter(~again).drop("caller"), anew])
+
+    def _as_layers(self, paths: Collection[str]) -> pl.Series:
+        """Those that are layers here, as numbers."""
+        known = set(self._owners.categories)
+        return pl.Series([path for path in paths if path in known], dtype=self._owners)
 
     @cached_property
     def _kinds(self) -> dict[str, pl.Enum]:
@@ -135,18 +154,31 @@ class KernelCounts:
         return {name: _enum(found[name]) for name in texts}
 
     @cached_property
-    def _known(self) -> pl.DataFrame:
-        """``kernel`` (its number), ``name``, ``library`` and ``domain``, with numbers for texts."""
-        known = self._names.select("kernel", "library", "domain", pl.col("name").fill_null(UNNAMED))
-        texts = {name: _enum([*known[name].unique(), unknown]) for name, unknown in UNKNOWN.items()}
-        return known.with_columns(pl.col(name).cast(kind) for name, kind in texts.items())
+    def _described(self) -> pl.DataFrame:
+        """``number`` in the tables, and ``NAMES``, of the kernels that the run describes."""
+        described = self._names.select("library", "domain", number="kernel", kernel="name")
+        return described.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
+
+    @cached_property
+    def _named(self) -> pl.DataFrame:
+        """``NAMES``, with numbers for texts, by the number ``named``; 0: what the run does not describe."""
+        there = self._described.select(NAMES).sort(NAMES)
+        told_apart = pl.concat([pl.DataFrame(UNKNOWN).select(NAMES), there]).unique(maintain_order=True)
+        texts = {name: _enum(told_apart[name]) for name in NAMES}
+        return told_apart.with_columns(pl.col(name).cast(kind) for name, kind in texts.items()).with_row_index("named")
+
+    @cached_property
+    def _numbers(self) -> pl.DataFrame:
+        """Which kernels of the tables are ``named`` so."""
+        named = self._named.cast(dict.fromkeys(NAMES, pl.String))
+        return self._described.join(named, on=NAMES).select("number", "named")
 
     @cached_property
     def _numbered(self) -> pl.DataFrame:
         """Of every kernel that was counted its ``number`` in the tables, ``NAMES`` and how many ``rows`` it has."""
-        numbers = self._rows.group_by("kernel").agg(rows=pl.len().cast(pl.Int64)).collect(engine="streaming")
-        named = _with_names(numbers, self._names.select("kernel", *UNKNOWN))
-        return named.rename({"kernel": "number", "name": "kernel"})
+        counted = self._rows.group_by(number="kernel").agg(rows=pl.len().cast(pl.Int64)).collect(engine="streaming")
+        described = counted.join(self._described, on="number", how="left")
+        return described.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
 
 
 def _enum(texts: Iterable[str | None]) -> pl.Enum:
@@ -154,25 +186,13 @@ def _enum(texts: Iterable[str | None]) -> pl.Enum:
     return pl.Enum(sorted({text for text in texts if text is not None}))
 
 
-def _by_number(rows: pl.LazyFrame, owner: list[str]) -> pl.DataFrame:
-    """Summed by kernel's number, of which there are many rows."""
-    by = [*owner, "kernel", "event", "provenance"]
-    return rows.group_by(by).agg(pl.col("value").sum()).collect(engine="streaming")
-
-
-def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
-    """What is summed by kernel's number, by name: those are few."""
-    return _with_names(rows, known).with_columns(kernel="name").group_by(*owner, *KEYS).agg(pl.col("value").sum())
-
-
-def _with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """With the columns of ``known`` too."""
-    joined = rows.join(known, on="kernel", how="left")
-    return joined.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
+def _by(keys: list[str], rows: pl.LazyFrame) -> pl.DataFrame:
+    """Summed."""
+    return rows.group_by(keys).agg(pl.col("value").sum()).collect(engine="streaming")
 
 
 def _left(whole: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
     """The whole's kernels minus the leaves'; none where nothing is left."""
-    sums = inside.group_by(KEYS).agg(pl.col("value").sum())
-    left = whole.join(sums, on=KEYS, how="left", suffix="_inside", nulls_equal=True)
+    sums = inside.group_by(SUMMED).agg(pl.col("value").sum())
+    left = whole.join(sums, on=SUMMED, how="left", suffix="_inside", nulls_equal=True)
     return left.with_columns(pl.col("value") - pl.col("value_inside").fill_null(0)).filter(pl.col("value") > 0)
