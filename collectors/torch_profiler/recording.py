@@ -18,7 +18,7 @@ MARKS: Final = 8
 PIECE_EVENTS: Final = 40_000
 """Operators, and allocations, of a piece: the next one begins when there may be so many."""
 
-EVENTS_PER_S: Final = 100_000.0
+EVENTS_PER_S: Final = 400_000.0
 """As many as there may be, where nothing is known yet: the smallest operators take some microseconds."""
 
 

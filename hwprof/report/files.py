@@ -1,20 +1,22 @@
 """What a report leaves with its run: ``document.json`` and the CSV tables.
 
 ``python -m hwprof.report.files RUN PARENT`` makes them in a process of its own, when it gets a byte on its standard
-input: so somebody else can write the trace meanwhile, and both take seconds of Python.
+input: so somebody else can write the trace meanwhile, and both take seconds of Python. The run is analysed by this one
+alone: it says first what the trace has of that (``SliceFacts``).
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -23,6 +25,10 @@ from hwprof.errors import MORE_PROCESSES, FullDiskError, HwprofError, is_full_di
 from hwprof.run.atomic import remove_parts
 from hwprof.run.directory import RunDirectory
 
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+    from hwprof.analysis.slice_facts import SliceFacts
+
 LOOK_EVERY_S: Final = 0.5
 STANDSTILL_S: Final = 60
 """Without any processor time: its libraries wait for threads of their own that could not be started."""
@@ -30,15 +36,19 @@ STANDSTILL_S: Final = 60
 AGAIN: Final = "hwprof report"
 
 
+LENGTH_BYTES: Final = 8
+"""Before what the process says first: how long that is."""
+
+
 class Failure(msgspec.Struct):
-    """What the process says, as one line of JSON, where it did not come to its end."""
+    """What the process says at last, as JSON, where it did not come to its end."""
 
     message: str
     remedy: str | None = None
 
 
-def write_files(run: RunDirectory) -> None:
-    """Makes the document, and writes it and the tables. Raises ``HwprofError``."""
+def write_files(run: RunDirectory, first: Callable[[RunAnalysis], None] | None = None) -> None:
+    """Makes the document, and writes it and the tables. ``first`` gets the analysis. Raises ``HwprofError``."""
     from polars.exceptions import PolarsError
 
     from hwprof.report.csv.files import write_csv_files
@@ -49,7 +59,7 @@ def write_files(run: RunDirectory) -> None:
     try:
         made_of = fingerprint_of(run)
         with readable(run.path):
-            document = build(run)
+            document = build(run, first=first)
         write_csv_files(run, document)
         keep(run, document, made_of)
     except (OSError, PolarsError) as error:
@@ -90,22 +100,55 @@ class FilesBeside:
             start_new_session=True,  # Ctrl-C is for the process that waits
         )
 
+    def facts(self) -> SliceFacts | None:
+        """What its analysis says for the trace; None where it comes to none."""
+        from hwprof.analysis.slice_facts import SliceFacts
+
+        with suppress(HwprofError, msgspec.MsgspecError):  # ``wait`` tells
+            length = int.from_bytes(self._said(LENGTH_BYTES))
+            return msgspec.msgpack.decode(self._said(length), type=SliceFacts) if length else None
+        return None
+
     def wait(self) -> None:
         """Until all files are written; raises ``HwprofError`` where one could not be."""
         assert self._process is not None
-        standstill = processes.Standstill(self._process.pid, round(STANDSTILL_S / LOOK_EVERY_S))
+        look = self._looking()
         while True:
             try:
                 said, errors = self._process.communicate(timeout=LOOK_EVERY_S)
                 break
             except subprocess.TimeoutExpired:
-                if processes.is_stopped(self._process.pid):  # it may never go on
-                    raise HwprofError("the report's files were not written: their process was stopped", AGAIN) from None
-                if standstill.look():
-                    few = f"the report's files were not written: their process has done nothing for {STANDSTILL_S} s"
-                    raise HwprofError(few, f"{MORE_PROCESSES}; then {AGAIN}") from None
+                look()
         if self._process.returncode:
             raise _failure(self._process.returncode, said, errors)
+
+    def _said(self, count: int) -> bytes:
+        """So many bytes of what it says, or fewer where it says no more. Raises ``HwprofError``."""
+        assert self._process is not None and self._process.stdout is not None
+        look, said, descriptor = self._looking(), bytearray(), self._process.stdout.fileno()
+        while len(said) < count:
+            if not select.select([descriptor], [], [], LOOK_EVERY_S)[0]:
+                look()
+            elif part := os.read(descriptor, count - len(said)):  # not through the buffer, which others read past
+                said += part
+            else:
+                break
+        return bytes(said)
+
+    def _looking(self) -> Callable[[], None]:
+        """A look at a process that takes long; raises ``HwprofError`` where it may never go on."""
+        assert self._process is not None
+        pid = self._process.pid
+        standstill = processes.Standstill(pid, round(STANDSTILL_S / LOOK_EVERY_S))
+
+        def look() -> None:
+            if processes.is_stopped(pid):
+                raise HwprofError("the report's files were not written: their process was stopped", AGAIN)
+            if standstill.look():
+                few = f"the report's files were not written: their process has done nothing for {STANDSTILL_S} s"
+                raise HwprofError(few, f"{MORE_PROCESSES}; then {AGAIN}")
+
+        return look
 
     def __enter__(self) -> Self:
         return self
@@ -146,17 +189,43 @@ def main(arguments: Sequence[str]) -> int:
     _preload()
     if not sys.stdin.buffer.read(1):
         return 0
+    said = _Said()
     try:
-        write_files(RunDirectory.open(Path(arguments[0])))
+        write_files(RunDirectory.open(Path(arguments[0])), said.say)
     except HwprofError as error:
+        said.nothing()
         sys.stdout.buffer.write(msgspec.json.encode(Failure(error.message, error.remedy)))
         return error.exit_code
     return 0
 
 
+class _Said:
+    """What comes first, once."""
+
+    def __init__(self) -> None:
+        self._came = False
+
+    def say(self, analysis: RunAnalysis) -> None:
+        """What the trace has of the analysis."""
+        from hwprof.analysis.slice_facts import slice_facts
+
+        self._write(msgspec.msgpack.encode(slice_facts(analysis)))
+
+    def nothing(self) -> None:
+        """Where it did not come to that."""
+        if not self._came:
+            self._write(b"")
+
+    def _write(self, first: bytes) -> None:
+        self._came = True
+        with suppress(BrokenPipeError):  # nobody writes a trace
+            sys.stdout.buffer.write(len(first).to_bytes(LENGTH_BYTES) + first)
+            sys.stdout.buffer.flush()
+
+
 def _preload() -> None:
     """What ``write_files`` imports and reads for every run: half a second."""
-    from hwprof.analysis import run_analysis, sampled_pass  # noqa: F401
+    from hwprof.analysis import run_analysis, sampled_pass, slice_facts  # noqa: F401
     from hwprof.hardware.catalogue import catalogue
     from hwprof.report import sections
     from hwprof.report.csv import files  # noqa: F401

@@ -1,37 +1,21 @@
-"""What the analysis says of a run's layers, for their slices: time budget, bound, and findings.
-
-These are figures of a layer, over the measured iterations of a pass, and not of a single call. They stand in the passes
-that they are made of, the sampled one and the main one.
-"""
+"""What the analysis says of a run's layers, by the slices that show it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
-
-import polars as pl
-from polars.exceptions import PolarsError
+from typing import NamedTuple
 
 from hwprof.analysis.findings.facts import Finding
 from hwprof.analysis.owners import INFERENCE
 from hwprof.analysis.run_analysis import RunAnalysis
-from hwprof.analysis.run_roofline import UnderRoofs
-from hwprof.analysis.time_budget import in_modules, nested
-from hwprof.errors import HwprofError
+from hwprof.analysis.slice_facts import Facts, SliceFacts, slice_facts
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.annotations import SharedAnnotations
-from hwprof.unavailable import Unavailable
 
 Arguments = Mapping[tuple[str, str], dict[str, SharedAnnotations]]
 """By a slice's kind and path."""
-
-UNDER_ROOFS: Final = ("bound", "evidence", "confidence", "roof", "share_of_roof")
-"""What the argument ``roofline`` has of ``UnderRoofs``."""
-
-DIGITS: Final = 4
-"""Of a share after the point: samples tell no more."""
 
 
 class Analysed(NamedTuple):
@@ -47,47 +31,22 @@ class Analysed(NamedTuple):
         return self if record.name in self.passes else NOTHING
 
 
-NOTHING: Final = Analysed()
+NOTHING = Analysed()
 
 
-def analysed(run: RunDirectory) -> Analysed:
-    """Of a run; the tables that it takes are not kept. A run that cannot be analysed has a trace all the same."""
-    analysis = RunAnalysis(run)
-    try:
-        return _of(analysis)
-    except (HwprofError, PolarsError) as error:
-        return Analysed(failure=str(error))
-    finally:
+def analysed(run: RunDirectory, known: SliceFacts | None = None) -> Analysed:
+    """Of a run; the tables that it takes are not kept. ``known``: what somebody else's analysis of it says."""
+    if known is None:
+        analysis = RunAnalysis(run)
+        known = slice_facts(analysis)
         analysis.forget()
-
-
-def _of(analysis: RunAnalysis) -> Analysed:
-    under, sampled = analysis.roofline, analysis.sampled
     arguments: dict[tuple[str, str], dict[str, SharedAnnotations]] = {}
-    if not isinstance(under, Unavailable):
-        rows = [*([under.whole] if under.whole is not None else []), *under.rows]
-        _add(arguments, "roofline", ((one.path, _bound(one)) for one in rows))
-    if analysis.time_budget is not None:
-        _add(arguments, "time_budget", _budgets(analysis.time_budget, analysis.modules))
-    records = [analysis.main, sampled.record if sampled is not None else None]
-    passes = frozenset(record.name for record in records if record is not None)
-    return Analysed(passes, arguments, () if isinstance(analysis.findings, Unavailable) else analysis.findings)
+    _add(arguments, "roofline", known.rooflines)
+    _add(arguments, "time_budget", known.budgets)
+    return Analysed(frozenset(known.passes), arguments, tuple(known.findings), known.failure)
 
 
-def _add(arguments: dict[Any, Any], name: str, found: Iterable[tuple[str | None, dict[str, Any]]]) -> None:
-    """A path that is None is the inference."""
+def _add(arguments: dict[tuple[str, str], dict[str, SharedAnnotations]], name: str, found: Facts) -> None:
     for path, facts in found:
         key = ("layer", path) if path is not None else ("stage", INFERENCE)
         arguments.setdefault(key, {})[name] = SharedAnnotations(facts)
-
-
-def _budgets(budget: pl.DataFrame, modules: pl.DataFrame) -> Iterable[tuple[str | None, dict[str, Any]]]:
-    for row in [*nested(budget), *nested(in_modules(budget, modules))]:
-        parts = {part["part"]: round(part["share"], DIGITS) for part in row["parts"] if part["share"]}
-        yield row["path"], {**parts, "samples": row["samples"]}
-
-
-def _bound(under: UnderRoofs) -> dict[str, Any]:
-    facts = {name: getattr(under, name) for name in UNDER_ROOFS}
-    share = under.share_of_roof
-    return {**facts, "share_of_roof": round(share, DIGITS) if share is not None else None}

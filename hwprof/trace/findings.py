@@ -10,7 +10,7 @@ import polars as pl
 
 from hwprof.analysis.finding_times import finding_times
 from hwprof.analysis.findings.facts import Finding
-from hwprof.trace.analysed import DIGITS
+from hwprof.analysis.slice_facts import DIGITS
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.slices import write_columns
 from hwprof.trace.tracks import FINDING, OPERATOR, Tracks

@@ -9,13 +9,14 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.slice_facts import SliceFacts
 from hwprof.errors import HwprofError, remedy_of_writing
 from hwprof.printable import printable
 from hwprof.run.atomic import atomic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import readable
-from hwprof.trace.analysed import analysed
+from hwprof.trace.analysed import Analysed, analysed
 from hwprof.trace.encoder import TraceEncoder
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.iterations_shown import Shown, shown
@@ -63,14 +64,18 @@ _SCANNED: Final = ("spans", "counts", "series", "samples", "switches", "stacks")
 
 
 def write_trace(
-    run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None, limit: int = SLICES
+    run: RunDirectory,
+    target: Path,
+    progress: Callable[[int, int], None] | None = None,
+    limit: int = SLICES,
+    known: SliceFacts | None = None,
 ) -> TraceSummary:
     """Writes the trace of a run from its tables, atomically and without holding a whole table in memory: the analysis
     of a run with samples or peaks does, as a report does, before anything is written.
 
     ``progress`` is called with the rows written so far and the rows there are. ``limit``: about so many slices are
-    written, of whole iterations (see ``iterations_shown``). Raises ``HwprofError`` where the run
-    has no completed pass, or ``target`` cannot be written.
+    written, of whole iterations (see ``iterations_shown``). ``known``: see ``analysed``. Raises
+    ``HwprofError`` where the run has no completed pass, or ``target`` cannot be written.
     """
     records = run.completed_passes()
     if not records:
@@ -78,7 +83,7 @@ def write_trace(
     with readable(run.path):
         for table in _SCANNED:
             run.require_values(table)
-        return _written(run, records, target, progress, shown(run, records, limit))
+        return _written(run, records, target, progress, shown(run, records, limit), analysed(run, known))
 
 
 def _written(
@@ -87,6 +92,7 @@ def _written(
     target: Path,
     progress: Callable[[int, int], None] | None,
     shown: dict[str, Shown],
+    found: Analysed,
 ) -> TraceSummary:
     early = run.until({name: one.until_ns for name, one in shown.items() if one.until_ns is not None})
     total = sum(early.scan(table).select(pl.len()).collect().item() for table in ("spans", "series"))
@@ -98,7 +104,7 @@ def _written(
         if progress:
             progress(min(done, total), total)  # what is shown over all the time comes on top
 
-    numbers, found = FlowNumbers(), analysed(run)
+    numbers = FlowNumbers()
     written: list[PassWriter] = []
     try:
         with atomic(target) as part:

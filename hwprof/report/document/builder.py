@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -33,18 +33,26 @@ SORT: Final = "time"
 """By what the hottest layers are sorted unless the user asks for something else."""
 
 
-def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Document:
+def build(
+    run: RunDirectory,
+    top: int | None = None,
+    sort: str = SORT,
+    first: Callable[[RunAnalysis], None] | None = None,
+) -> Document:
     """The report of a run; ``top`` and ``sort`` choose ``hottest`` only, the rest is everything there is.
 
     Figures come from the pass ``measure`` (where there is none, from the first completed one, and the document says
-    so), operators from ``trace``. What is made of damaged files is absent. Raises ``UsageError`` for an unknown
+    so), operators from ``trace``. What is made of damaged files is absent. ``first`` gets the run's analysis before all
+    else. Raises ``UsageError`` for an unknown
     ``sort``, ``HwprofError`` for one not measured, ``DamagedError`` where too little is left.
     """
     from hwprof.analysis.run_analysis import RunAnalysis
 
     analysis = RunAnalysis(run)
-    found = _parts(analysis)
-    first, damage, left_out = found, dict(found.damage), set[str]()
+    if first is not None:
+        first(analysis)
+    found = whole = _parts(analysis)
+    damage, left_out = dict(found.damage), set[str]()
     while found.damage and (tables := _with_those_that_they_explain(found.damage) - left_out):
         left_out |= tables
         analysis = RunAnalysis(run.without(left_out))
@@ -57,7 +65,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Docume
         **describe(analysis),
         hottest=Hottest(sort=SORT, top=None, layers=[]),
         parts=found.parts,
-        absent={name: first.absent.get(name) or by_damage[0] for name in found.absent} if by_damage else found.absent,
+        absent={name: whole.absent.get(name) or by_damage[0] for name in found.absent} if by_damage else found.absent,
         damaged=tuple(damage),
     )
     analysis.forget()

@@ -10,6 +10,7 @@ import pytest
 
 from hwprof.analysis import run_findings
 from hwprof.analysis.findings.facts import Finding
+from hwprof.analysis.slice_facts import UNDER_ROOFS
 from hwprof.errors import HwprofError
 from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
@@ -17,7 +18,7 @@ from hwprof.report.document.findings import Findings
 from hwprof.report.document.roofline import Roofline, UnderRoofs
 from hwprof.report.document.time_budget import Budget, TimeBudget
 from hwprof.run.directory import RunDirectory
-from hwprof.trace.analysed import NOTHING, UNDER_ROOFS, analysed
+from hwprof.trace.analysed import NOTHING, analysed
 from hwprof.trace.packets import EventType
 from hwprof.trace.writer import write_trace
 from tests.support import synthetic_run, synthetic_samples
