@@ -15,6 +15,9 @@ from typing import Final
 VARIABLES: Final = ("TMPDIR", "XDG_CONFIG_HOME")
 """Where frida puts its helper's program, and a file that says who it is."""
 
+SOCKET_PATH_BYTES: Final = 107
+"""As long as a socket's path can be (``sun_path``, and its NUL): frida cuts longer ones off, and never finds what lies
+there then."""
 
 SPARE: Final = 6
 """Descriptors: a folder's for each level of what is taken away, and one to list processes."""
@@ -30,6 +33,8 @@ def helper_taken_away(place: Path | None = None) -> Iterator[None]:
     if place is not None and os.statvfs(place).f_flag & os.ST_NOEXEC:
         place = None
     folder = Path(tempfile.mkdtemp(prefix="frida-", dir=place))
+    cut_off = Path(os.fsdecode(os.fsencode(folder)[:SOCKET_PATH_BYTES]))
+    was_there = os.path.lexists(cut_off)
     users = {name: os.environ.get(name) for name in VARIABLES}
     os.environ |= dict.fromkeys(VARIABLES, str(folder))
     try:
@@ -44,6 +49,8 @@ def helper_taken_away(place: Path | None = None) -> Iterator[None]:
             os.close(descriptor)
         end_programs_in(folder)
         shutil.rmtree(folder, ignore_errors=True)
+        if not was_there and cut_off.is_socket():
+            cut_off.unlink()
 
 
 def end_programs_in(folder: Path) -> None:

@@ -56,11 +56,12 @@ def _of(analysis: RunAnalysis) -> SliceFacts:
         rows = [*([under.whole] if under.whole is not None else []), *under.rows]
         rooflines = [(one.path, _bound(one)) for one in rows]
     records = [analysis.main, sampled.record if sampled is not None else None]
+    findings = [] if isinstance(analysis.findings, Unavailable) else analysis.findings
     return SliceFacts(
         sorted({record.name for record in records if record is not None}),
         rooflines,
         list(_budgets(budget, analysis.modules)) if budget is not None else [],
-        [] if isinstance(analysis.findings, Unavailable) else [one._replace(shared=dict(one.shared)) for one in analysis.findings],
+        [one._replace(shared=dict(one.shared)) for one in findings],  # a mapping that can be encoded
     )
 
 

@@ -300,6 +300,7 @@ def _collect(
         try:
             with Bars() as bars, FilesBeside(run) as files:
                 failure = _measure(run, spec, plans, bars, server, files)
+                server.end()
                 traced = ""
                 if failure is None and try_s is not None:
                     failure = _try_remedies(run, bars, try_s)

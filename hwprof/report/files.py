@@ -76,6 +76,7 @@ class FilesBeside:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self._process: subprocess.Popen[bytes] | None = None
+        self._heard = False
 
     def prepare(self) -> None:
         """Lets it import what it needs, so that it begins at once when it is told to."""
@@ -101,9 +102,10 @@ class FilesBeside:
         )
 
     def facts(self) -> SliceFacts | None:
-        """What its analysis says for the trace; None where it comes to none."""
+        """What its analysis says for the trace, which is asked for once; None where it comes to none."""
         from hwprof.analysis.slice_facts import SliceFacts
 
+        self._heard = True
         with suppress(HwprofError, msgspec.MsgspecError):  # ``wait`` tells
             length = int.from_bytes(self._said(LENGTH_BYTES))
             return msgspec.msgpack.decode(self._said(length), type=SliceFacts) if length else None
@@ -111,6 +113,8 @@ class FilesBeside:
 
     def wait(self) -> None:
         """Until all files are written; raises ``HwprofError`` where one could not be."""
+        if not self._heard:
+            self.facts()  # they come before what it says at last
         assert self._process is not None
         look = self._looking()
         while True:

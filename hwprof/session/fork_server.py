@@ -91,6 +91,10 @@ class ForkServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """No worker follows: what it has imported takes 200 MB."""
         if self._socket is not None:
             self._leave()
 

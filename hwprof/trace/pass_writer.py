@@ -23,7 +23,7 @@ from hwprof.trace.primitives import Executed, write_primitives
 from hwprof.trace.python_functions import write_python_functions
 from hwprof.trace.sample_tracks import SampleTracks
 from hwprof.trace.series import write_series
-from hwprof.trace.slice_annotations import Known, SliceAnnotations, by_span
+from hwprof.trace.slice_annotations import Known, SliceAnnotations, counts_by_span, nothing_known
 from hwprof.trace.slice_metrics import slice_metrics_of
 from hwprof.trace.slices import Placed, write_annotated, write_columns
 from hwprof.trace.time_windows import Window, windows
@@ -114,7 +114,7 @@ class PassWriter:
                 if kind == OPERATOR:
                     write_columns(placed, nothing, np.empty(0, np.uint64))
                 else:
-                    write_annotated(placed, pl.DataFrame(), self._annotations, Known({}, {}), {}, target=False)
+                    write_annotated(placed, pl.DataFrame(), self._annotations, nothing_known(), {}, target=False)
         rates.finish()
         write_iteration_times(self._whole, self._record, self._tracks)
         self.values = write_series(self._series, self._tracks, self._advance)
@@ -146,7 +146,7 @@ class PassWriter:
             .join(spans.lazy().select("span"), on="span", how="semi")
             .collect(engine="streaming")
         )
-        known = Known(by_span(counts), self._slice_metrics.derive(spans, counts))
+        known = Known(counts_by_span(counts), self._slice_metrics.derive(spans, counts))
         parts = {(kind, tid): rows for (kind, tid), rows in spans.partition_by("kind", "tid", as_dict=True).items()}
         sources: dict[int, dict[int, list[int]]] = {}
         operators: list[tuple[pl.DataFrame, list[Placed], Flows]] = []
@@ -168,7 +168,7 @@ class PassWriter:
 
     def _write_operators(self, rows: pl.DataFrame, placed: list[Placed], flows: Flows, known: Known) -> None:
         """By the column, unless one of them was counted, too."""
-        counted = rows["span"].is_in(list(known.counts)).any()
+        counted = any(map(known.counts.__contains__, rows["span"]))
         attached = {row: [int(flows[row])] for row in np.flatnonzero(flows).tolist()} if counted else {}
         for track in placed:
             if counted:

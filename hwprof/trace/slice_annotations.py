@@ -17,6 +17,7 @@ from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.trace.analysed import NOTHING, Analysed
 from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.argument_names import ArgumentNames
+from hwprof.trace.by_span import BySpan, none_by_span
 from hwprof.trace.iteration_slices import IterationSlices
 from hwprof.trace.slice_metrics import PLAIN, MetricOrigins, MetricValues
 
@@ -51,23 +52,21 @@ class Count(NamedTuple):
     provenance: str
 
 
-SpanCounts = Mapping[int, list[Count]]
-
-
 class Known(NamedTuple):
     """What is known of spans beside their own rows, by span."""
 
-    counts: SpanCounts
-    derived: Mapping[int, MetricValues]
+    counts: BySpan[Count]
+    derived: BySpan[MetricValues]
 
 
-def by_span(counts: pl.DataFrame) -> SpanCounts:
+def counts_by_span(counts: pl.DataFrame) -> BySpan[Count]:
     """The counts of each span."""
-    found: dict[int, list[Count]] = defaultdict(list)
-    rows = counts.select(*Count._fields).iter_rows()
-    for span, count in zip(counts["span"].to_list(), map(Count._make, rows), strict=True):
-        found[span].append(count)
-    return found
+    return BySpan(counts.select("span", *Count._fields), Count._make)
+
+
+def nothing_known() -> Known:
+    """Of no span."""
+    return Known(none_by_span(), none_by_span())
 
 
 class SliceAnnotations:

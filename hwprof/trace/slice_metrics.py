@@ -13,6 +13,7 @@ from hwprof.analysis.attribution import owned_counts
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.run.process_events import COUNTED_WINDOW, COVERAGE_EVENTS
+from hwprof.trace.by_span import BySpan, none_by_span
 
 MetricValues: TypeAlias = Mapping[str, float]
 """By the metric's name, as the report's JSON has it."""
@@ -64,11 +65,11 @@ class SliceMetrics:
         text = f"counts of pass {self._exact.name}"
         return MetricOrigins(dict.fromkeys(joined, text) | modelled, frozenset(joined), self._exact.name)
 
-    def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> dict[int, MetricValues]:
+    def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> BySpan[MetricValues]:
         """By span: name -> value, of the metrics whose operands its own counts and its own call have."""
         wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
         if wanted.is_empty():
-            return {}
+            return none_by_span()
         owners = wanted.select("span", *_CALL, owner=pl.col("span").cast(pl.String), caller="tid", time=_duration())
         counted, _ = uncounted.hide(owned_counts(owners.select("span", "owner", "caller"), counts, None))
         wide = summary.by_name(counted)
@@ -80,10 +81,11 @@ class SliceMetrics:
             frame = frame.join(self._exact.operands, on=_CALL, how="left")
         values = metrics.values(frame, self._definitions)
         known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
-        return {
-            int(row.pop("owner")): {name: value for name, value in row.items() if value is not None}
-            for row in values.select("owner", *known).iter_rows(named=True)
-        }
+
+        def named(row: tuple[float | None, ...]) -> MetricValues:
+            return {name: value for name, value in zip(known, row, strict=True) if value is not None}
+
+        return BySpan(values.select(pl.col("owner").cast(pl.Int64).alias("span"), *known), named)
 
 
 def _duration() -> pl.Expr:

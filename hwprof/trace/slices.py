@@ -92,12 +92,13 @@ def write_annotated(
             placed.sequence.end(time_ns)
             continue
         span = rows[row]
+        number = span["span"]
         attached = flows.get(int(placed.rows[row]), ())
         placed.sequence.begin(
             time_ns,
             facts.name(span),
             category=span["kind"],
-            annotations=facts.of(span, known.counts.get(span["span"], []), known.derived.get(span["span"], {})),
+            annotations=facts.of(span, known.counts.of(number), next(iter(known.derived.of(number)), {})),
             flows=() if target else attached,
             terminating_flows=attached if target else (),
         )

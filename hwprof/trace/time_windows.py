@@ -11,7 +11,7 @@ import polars as pl
 Window = tuple[int, int]
 """From (inclusive) and to (exclusive), in nanoseconds."""
 
-ROWS: Final = 150_000
+ROWS: Final = 60_000
 _BINS: Final = 8192
 
 

@@ -19,6 +19,10 @@ from hwprof.errors import HwprofError
 from hwprof.report import files as files_of_report
 from hwprof.report.files import FilesBeside, write_files
 from hwprof.report.json.kept import FILE, load
+from hwprof.trace import analysed
+from hwprof.trace.writer import write_trace
+from tests.support import synthetic_samples
+from tests.support.machine_peaks import FOUND
 from tests.support.processes import alive, children_of
 from tests.support.synthetic_run import build
 
@@ -38,6 +42,40 @@ def test_they_are_the_same_as_without_a_process(tmp_path: Path) -> None:
     for document in documents:
         del document["run"]["path"]
     assert documents[0] == documents[1]
+
+
+def test_it_says_what_the_trace_has_of_its_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the run is analysed once: the trace is the same, and no table was read for it in this process."""
+    run = build(tmp_path, iterations=4)
+    synthetic_samples.add(run)
+    run.manifest.peaks = FOUND
+    run.save_manifest()
+    write_trace(run, tmp_path / "alone.pftrace")
+    with FilesBeside(run) as files:
+        files.begin()
+        facts = files.facts()
+        assert facts is not None and facts.failure is None and facts.rooflines and facts.budgets
+        monkeypatch.setattr(analysed, "RunAnalysis", None)
+        write_trace(run, tmp_path / "told.pftrace", known=facts)
+        files.wait()
+    assert (tmp_path / "told.pftrace").read_bytes() == (tmp_path / "alone.pftrace").read_bytes()
+    assert load(run) is not None
+
+
+@pytest.mark.parametrize("damage", [True, False])
+def test_one_that_comes_to_no_analysis_says_so_and_why(tmp_path: Path, damage: bool) -> None:
+    run = build(tmp_path)
+    if damage:
+        (run.path / "run.json").write_bytes(b"{")
+    with FilesBeside(run) as files:
+        files.prepare()
+        (writer,) = children_of(os.getpid())
+        if not damage:
+            os.kill(writer, signal.SIGKILL)
+        files.begin()
+        assert files.facts() is None
+        with pytest.raises(HwprofError, match=r"run\.json" if damage else "SIGKILL"):
+            files.wait()
 
 
 def test_an_interpreter_that_is_told_to_stay_ends_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
+import socket
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from collectors.instrumented.frida_helper import helper_taken_away
+from collectors.instrumented.frida_helper import SOCKET_PATH_BYTES, helper_taken_away
 
 ROOM = 24
 
@@ -32,6 +33,17 @@ def test_they_lie_where_they_are_wanted(tmp_path: Path, temporary_files: Path) -
         assert not list(temporary_files.iterdir())
     assert os.environ["TMPDIR"] == str(temporary_files)
     assert list(tmp_path.iterdir()) == [temporary_files]
+
+
+def test_a_socket_whose_path_was_cut_off_goes_too(tmp_path: Path) -> None:
+    """It lies beside the folder, where frida does not look for it again; nobody could copy the run (ENXIO)."""
+    place = tmp_path / ("x" * (SOCKET_PATH_BYTES - len(str(tmp_path)) - 1 - len("/frida-x")))
+    place.mkdir()
+    with socket.socket(socket.AF_UNIX) as helper, helper_taken_away(place):
+        (folder,) = place.iterdir()
+        helper.bind(str(folder / "frida-0123456789")[:SOCKET_PATH_BYTES])
+        assert len(list(place.iterdir())) == 2
+    assert not list(place.iterdir())
 
 
 def test_where_programs_may_not_run_they_lie_among_temporary_files(

@@ -11,7 +11,7 @@ from hwprof.run.schema import conform
 from hwprof.trace.analysed import NOTHING, Analysed
 from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.iteration_slices import IterationSlices
-from hwprof.trace.slice_annotations import OWN, Count, SliceAnnotations, by_span, running_shares
+from hwprof.trace.slice_annotations import OWN, Count, SliceAnnotations, counts_by_span, running_shares
 from hwprof.trace.slice_metrics import PLAIN, MetricOrigins
 
 MAIN, WORKER, OTHER = 10, 11, 12
@@ -182,7 +182,8 @@ def test_mixed_provenance_is_told() -> None:
 def test_shares_and_grouping() -> None:
     assert running_shares([Count(1, "x", 1, 0, 0, "measured")]) == {}
     row = {"span": 3, "tid": 1, "event": "x", "value": 2, "enabled_ns": 4, "running_ns": 4, "provenance": "measured"}
-    assert by_span(conform("counts", pl.DataFrame([row]))) == {3: [Count(1, "x", 2, 4, 4, "measured")]}
+    counts = counts_by_span(conform("counts", pl.DataFrame([row])))
+    assert counts.of(3) == [Count(1, "x", 2, 4, 4, "measured")] and not counts.of(2)
 
 
 def test_an_event_set_that_a_damaged_run_names_is_none() -> None:

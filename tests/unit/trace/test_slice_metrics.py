@@ -36,7 +36,7 @@ def derive(*counts: dict[str, Any], metrics: tuple[MetricDefinition, ...] = METR
     found = slice_metrics.derive(
         conform("spans", pl.DataFrame([row | span])), conform("counts", pl.DataFrame(list(counts) or None))
     )
-    return dict(found.get(7, {}))
+    return dict(next(iter(found.of(7)), {}))
 
 
 def test_cpi_of_scaled_values() -> None:
@@ -107,7 +107,7 @@ def test_counts_of_the_same_call_in_an_instrumented_pass_are_joined_with_this_on
         for span, (path, call) in enumerate([("model.0", 0), ("model.0", 1), ("model.1", 0)])
     ]
     found = slice_metrics.derive(conform("spans", pl.DataFrame(spans)), conform("counts", pl.DataFrame()))
-    assert found[0] == {"cpi": 2.5 * 100 / 50}
-    assert found[1] == {"cpi": 2.5 * 100 / 500}
+    assert found.of(0) == [{"cpi": 2.5 * 100 / 50}]
+    assert found.of(1) == [{"cpi": 2.5 * 100 / 500}]
     assert slice_metrics.origins == MetricOrigins({"cpi": "counts of pass followed"}, frozenset({"cpi"}), "followed")
-    assert not found.get(2)
+    assert not any(found.of(2))
