@@ -133,8 +133,7 @@ def _large(instructions: pl.DataFrame) -> pl.DataFrame:
 
 def _of_listed(kernels: KernelCounts, listed: pl.DataFrame) -> pl.DataFrame:
     """All events of the kernels of ``listed``, in their layers."""
-    keys = instrumented.KERNEL_KEYS
-    parts = (part.join(listed.select(keys), on=keys, how="semi", nulls_equal=True) for part in kernels.parts(listed))
+    parts = (instrumented.of_those(part, listed) for part in kernels.parts(listed))
     columns = {name: kind for name, kind in instrumented.KERNELS_SCHEMA.items() if name != "share"}
     found = pl.concat([pl.DataFrame(schema=columns), *(part.select(list(columns)) for part in parts)])
     return found.with_columns(pl.col("value") / kernels.iterations)

@@ -13,7 +13,6 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis import instrumented
 from hwprof.analysis.attribution import Attribution, owning_spans, whole_spans, within
 from hwprof.analysis.callers import with_callers
 from hwprof.analysis.instrumented import KERNEL_KEYS, KERNELS_SCHEMA, UNNAMED
@@ -92,13 +91,12 @@ class KernelCounts:
 
     def parts(self, wanted: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """What the ``wanted`` kernels (``NAMES``) have of all events, in all layers, over all ``iterations`` that
-        counted: the columns of ``KERNELS_SCHEMA`` but for the share, as texts; some kernels in each part, in no
-        order."""
+        counted: the columns of ``KERNELS_SCHEMA`` but for the share; some kernels in each part, in no order."""
         known = self._numbered.join(wanted.select(NAMES).unique(), on=NAMES, how="semi")
         rows = known.group_by(NAMES).agg(pl.col("rows").sum()).sort("rows", *NAMES)
         part_of = rows.with_columns(part=(pl.col("rows").cum_sum() - pl.col("rows")) // ROWS).drop("rows")
         for part in known.join(part_of, on=NAMES).sort("part", "number").partition_by("part", maintain_order=True):
-            yield instrumented.as_text(self._summed(pl.col("kernel").is_in(part["number"].implode())))
+            yield self._summed(pl.col("kernel").is_in(part["number"].implode()))
 
     def _summed(self, which: pl.Expr) -> pl.DataFrame:
         """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it."""

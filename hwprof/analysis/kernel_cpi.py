@@ -80,22 +80,20 @@ class CpiByTime:
     """Layers that iterations of one of the passes call more often than others: counts of the one are not of the other's
     time."""
 
-    @cached_property
-    def _working(self) -> pl.DataFrame:
-        """``instructions`` without those of waiting."""
-        return self.instructions.filter(pl.col("domain").cast(pl.String) != WAITING_DOMAIN)
-
     def counted_in(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Instructions by ``layer`` (null: the whole) and kernel, of those that are in these rows."""
         wanted = rows.select("layer", "library", "domain", kernel="name")
-        found = of_those(self._working, wanted)
+        found = of_those(self.instructions, wanted).filter(pl.col("domain") != WAITING_DOMAIN)
         return found.select("layer", "library", "domain", name="kernel", instructions="value")
 
     @cached_property
     def _in_leaves(self) -> pl.DataFrame:
         """What is of leaf layers: hundreds of thousands of rows, so with numbers for texts."""
         leaf = pl.col("layer").is_not_null() & ~is_rest(pl.col("layer").cast(pl.String))
-        return self._working.filter(leaf).select("layer", "library", "domain", name="kernel", instructions="value")
+        working = pl.col("domain").cast(pl.String) != WAITING_DOMAIN
+        return self.instructions.filter(working & leaf).select(
+            "layer", "library", "domain", name="kernel", instructions="value"
+        )
 
     @property
     def _leaves(self) -> pl.DataFrame:
@@ -114,9 +112,10 @@ class CpiByTime:
     def layers(self) -> pl.DataFrame:
         """One row a leaf layer, ``layer`` its path."""
         reads = pl.col("instructions").filter(pl.col("name").cast(pl.String).is_in(CLOCK_READS)).sum()
-        sums = self._in_leaves.group_by(pl.col("layer").cast(pl.String)).agg(
+        by_number = self._in_leaves.group_by("layer").agg(
             clocked=reads / pl.col("instructions").sum(), instructions=pl.col("instructions").sum()
         )
+        sums = by_number.with_columns(pl.col("layer").cast(pl.String))
         own = work_time.in_cells(self._worked, ["layer"])
         found = sums.join(work_time.summed(own, ["layer"], self.sampled, self.iterations), on="layer", how="left")
         return self._figures(

@@ -160,10 +160,7 @@ def _counted(analysis: RunAnalysis) -> pl.DataFrame:
     keys = list(instrumented.KERNEL_KEYS)
     times = times.join(_threads(analysis, alike), on=keys, how="left", nulls_equal=True)
     times = times.with_columns(time=pl.col("work_ns") / pl.col("threads"))
-    tables = [
-        _with_sums(part, alike).join(times, on=keys, how="semi", nulls_equal=True)
-        for part in counted.kernels.parts(times)
-    ]
+    tables = [_with_sums(part, times, alike) for part in counted.kernels.parts(times)]
     if not tables:
         return pl.DataFrame()
     table = pl.concat(tables).with_columns(pl.col("value") / counted.kernels.iterations)
@@ -171,14 +168,17 @@ def _counted(analysis: RunAnalysis) -> pl.DataFrame:
     return times.select(*keys, "threads", "cpi").join(found.drop("cpi", strict=False), on=keys, nulls_equal=True)
 
 
-def _with_sums(kernels: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
-    """The counts of kernels in leaf layers, and of each over those that its time in all is of (``alike``): what modules
-    did themselves is in no such time."""
+def _with_sums(kernels: pl.DataFrame, times: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
+    """The counts of the kernels of ``times`` in leaf layers, and of each over those that its time in all is of
+    (``alike``): what modules did themselves is in no such time. ``kernels``: a part of ``KernelCounts``."""
+    own = times.filter(~is_rest(pl.col("layer")))  # of the whole it is null
+    of_time = alike.filter(~is_rest(pl.col("layer")))["layer"].cast(kernels.schema["layer"], strict=False)
     keys = ["kernel", "library", "domain", "event"]
-    in_leaves = kernels.filter(~is_rest(pl.col("layer")))  # of the whole it is null
-    sums = in_leaves.join(alike, on="layer", how="semi").group_by(keys).agg(pl.col("value").sum())
-    whole = sums.with_columns(layer=pl.lit(None, pl.String))
-    return pl.concat([rows.select("layer", *keys, "value") for rows in (in_leaves, whole)])
+    sums = kernels.filter(pl.col("layer").is_in(of_time.implode())).group_by(keys).agg(pl.col("value").sum())
+    whole = sums.with_columns(layer=pl.lit(None, kernels.schema["layer"]))
+    wanted = ((kernels, own), (whole, times.filter(pl.col("layer").is_null())))
+    found = (instrumented.of_those(rows, those) for rows, those in wanted)
+    return pl.concat([rows.select("layer", *keys, "value") for rows in found])
 
 
 def _by_kernel(counted: InstrumentedPass) -> set[str]:
