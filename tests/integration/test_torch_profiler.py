@@ -73,7 +73,7 @@ def test_pieces_are_one_recording(tmp_path: Path) -> None:
 
 def test_a_piece_is_as_long_as_the_last_ones_let_expect(tmp_path: Path) -> None:
     torch = require_module("torch")
-    recording = Recording(tmp_path, piece_events=10_000)  # of 100,000 a second, as long as nothing is known: 0.1 s
+    recording = Recording(tmp_path, piece_events=40_000)  # of 400,000 a second, as long as nothing is known: 0.1 s
     recording.begin()
     recording.go_on()
     assert not recording.files
@@ -119,6 +119,27 @@ def test_a_threads_name_may_be_any_text(tmp_path: Path) -> None:
     written = json.loads(gzip.decompress((tmp_path / RAW_FILE).read_bytes()))["traceEvents"]
     names = {event["args"]["name"] for event in written if event["name"] == "thread_name"}
     assert any('(a"b \\c\n\x1b\ufffdd)")' in name for name in names)
+
+
+def test_what_the_profiler_took_is_given_back(tmp_path: Path) -> None:
+    """100,000 events: some 250 MB, that the C library kept."""
+    require_module("torch")
+    code = (
+        "import os, pathlib, torch\n"
+        "from collectors.torch_profiler.collector import TorchProfilerCollector\n"
+        "from hwprof.collector.contract import PassContext\n"
+        "resident = lambda: int(open('/proc/self/statm').read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20\n"
+        "collector, one = TorchProfilerCollector(), torch.rand(1)\n"
+        "one + one\n"
+        "before = resident()\n"
+        f"collector.start(PassContext('trace', os.getpid(), os.getpid(), pathlib.Path({str(tmp_path)!r}), {{}}))\n"
+        "for _ in range(100_000): torch.neg(one, out=one)\n"
+        "found = collector.stop().tables['spans']\n"
+        "print(found.height, resident() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    operators, more_mb = map(int, done.stdout.split()[-2:])
+    assert operators >= 100_000 and more_mb < 200
 
 
 def test_recording_imports_no_compiler(tmp_path: Path) -> None:
