@@ -14,12 +14,16 @@ import numpy.typing as npt
 
 from collectors.instrumented.log import Integers, Log
 from collectors.instrumented.memory import Entries
+from collectors.shared import free_memory
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
 
 PART: Final = 1 << 17
 """How many entries are added up at a time: their arrays stay in the processor's caches, and in memory that the process
 has already; of a whole log (millions) most of the time would go into getting new pages."""
+
+LARGE_BYTES: Final = 1 << 20
+"""A column that is put together of many small parts, whose memory is of no use for another one."""
 
 ADDING: Final = 2
 """How many threads add up."""
@@ -130,6 +134,8 @@ def sum_entries(
     for column in parts:
         columns.append(np.concatenate(column))
         column.clear()
+        if columns[-1].nbytes > LARGE_BYTES:  # else all of them would be there twice
+            free_memory.give_back()
     interval, thread, kernel, *amounts = columns
     return Sums(interval, thread, kernel, tuple(amounts), log.edges, tids, tuple(kernels))
 
