@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from collectors.instrumented.columns import Column, Narrow, joined, narrowed
 from collectors.instrumented.log import Integers, Log
 from collectors.instrumented.memory import Entries
 from collectors.shared import free_memory
@@ -22,14 +23,11 @@ PART: Final = 1 << 17
 """How many entries are added up at a time: their arrays stay in the processor's caches, and in memory that the process
 has already; of a whole log (millions) most of the time would go into getting new pages."""
 
-LARGE_BYTES: Final = 1 << 20
-"""A column that is put together of many small parts, whose memory is of no use for another one."""
+MANY_ROWS: Final = 1 << 20
+"""Of columns that are put together of many parts, whose memory is of no use for another column."""
 
 ADDING: Final = 2
 """How many threads add up."""
-
-Columns = npt.NDArray[np.unsignedinteger[Any]]
-"""Of the smallest type that holds all of them: there are millions of rows, and most amounts are small."""
 
 Amounts = Callable[[int], tuple[Integers, Integers]]
 """For a fact: which of some entries have something of it (their places, rising), and how much."""
@@ -37,12 +35,12 @@ Amounts = Callable[[int], tuple[Integers, Integers]]
 
 @dataclass(frozen=True)
 class Sums:
-    """What was executed, by interval, thread and kernel, in their order: each of the columns has shape (rows,)."""
+    """What was executed, by interval, thread and kernel, in their order: each of the columns has so many rows."""
 
-    interval: Columns
-    thread: Columns  # index into ``tids``
-    kernel: Columns  # index into ``kernels``
-    facts: Sequence[Columns]
+    interval: Narrow
+    thread: Narrow  # index into ``tids``
+    kernel: Narrow  # index into ``kernels``
+    facts: Sequence[Column]
     intervals: int
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
@@ -110,7 +108,7 @@ def sum_entries(
     somebodys = np.ones(log.edges + 1, dtype=bool)
     somebodys[np.array(nobodys, dtype=np.int64)] = False
 
-    def sum_part(part: slice) -> list[Columns]:
+    def sum_part(part: slice) -> list[Narrow]:
         before = int(ends[part.start - 1]) if part.start else 0
         interval = np.repeat(np.arange(part.start, part.stop), np.diff(ends[part], prepend=before))
         taken = np.asarray(entries[before : before + len(interval)])
@@ -122,26 +120,22 @@ def sum_entries(
         row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
         rows = order[begins]
         kept = somebodys[interval[rows]]
-        keys = [_narrowed(column[rows[kept]]) for column in (interval, thread, kernel)]
+        keys = [narrowed(column[rows[kept]]) for column in (interval, thread, kernel)]
         sums = _sum_facts(row_of, len(begins), facts, amounts_of(taken[order]))
-        found = [*keys, *(_narrowed(column[kept]) for column in sums)]
+        found = [*keys, *(narrowed(column[kept]) for column in sums)]
         log.give_back()
         return found
 
     with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
         parts = [list(column) for column in zip(*threads.map(sum_part, _parts(ends)), strict=True)]
-    columns = []
-    for column in parts:
-        columns.append(np.concatenate(column))
+    interval, thread, kernel = (np.concatenate(column) for column in parts[:3])
+    amounts = []
+    for column in parts[3:]:
+        amounts.append(joined(column))
         column.clear()
-        if columns[-1].nbytes > LARGE_BYTES:  # else all of them would be there twice
+        if len(interval) > MANY_ROWS:  # else all of them would be there twice
             free_memory.give_back()
-    interval, thread, kernel, *amounts = columns
     return Sums(interval, thread, kernel, tuple(amounts), log.edges, tids, tuple(kernels))
-
-
-def _narrowed(values: Integers) -> Columns:
-    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _parts(ends: Integers) -> list[slice]:

@@ -148,7 +148,7 @@ def _weighted(sums: Sums, weights: Weights, rows: slice) -> Integers:
     """``facts @ weights``, where most weights are 0: products of integers have no fast library."""
     total: Integers = np.zeros(rows.stop - rows.start, dtype=np.int64)
     for number in np.flatnonzero(weights).tolist():
-        total += sums.facts[number][rows].astype(np.int64) * weights[number]
+        total += sums.facts[number].within(rows) * weights[number]
     return total
 
 

@@ -190,9 +190,12 @@ def test_a_log_comes_to_the_same_in_parts_of_any_size(
         accounting.PART = whole  # type: ignore[misc]
     for name in ("interval", "thread", "kernel"):
         assert getattr(in_parts, name).tolist() == getattr(together, name).tolist(), name
-    assert [fact.tolist() for fact in in_parts.facts] == [fact.tolist() for fact in together.facts]
+    everything = slice(0, len(together.interval))
+    assert [fact.rows for fact in in_parts.facts] == [len(together.interval)] * len(together.facts)
+    for apart, whole_fact in zip(in_parts.facts, together.facts, strict=True):
+        assert apart.within(everything).tolist() == whole_fact.within(everything).tolist()
     instructions = sum((3, 2)[block] * times for _, block, times in entries)
-    assert together.facts[Fact.INSTRUCTIONS].sum() == instructions
+    assert together.facts[Fact.INSTRUCTIONS].within(everything).sum() == instructions
 
 
 @given(
@@ -218,7 +221,7 @@ def test_kernels_are_the_same_however_many_rows_are_looked_at_at_once(
 def test_amounts_of_any_size_are_kept() -> None:
     """Columns are of the smallest type that holds them; sums of them, and of columns of other types, are not."""
     made = sums(log([7], [(0, 0, 80), (0, 0, 1 << 40)], [1, 2]))
-    assert {fact.dtype.itemsize for fact in made.facts} == {1, 8}
+    assert {fact.values.itemsize for fact in made.facts} == {1, 8}
     both = [CountedSpan(0, 0, 0, 1)]
     assert count(made, both, np.array([0, 1]), [INSTRUCTIONS, MEMORY], MAIN).value.tolist() == [3 << 40, 3 << 40]
     assert count_kernels(made, both, np.array([0, 1]), [INSTRUCTIONS]).value.tolist() == [3 << 40]

@@ -1,0 +1,29 @@
+"""Columns of few amounts take few bytes, and have the same amounts in every row."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collectors.instrumented.columns import joined, narrowed
+
+AMOUNTS = st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 1 << 62))
+
+
+@given(st.lists(st.lists(AMOUNTS, max_size=30), min_size=1, max_size=5), st.integers(0, 150), st.integers(0, 150))
+def test_rows_are_those_of_the_parts(parts: list[list[int]], one: int, other: int) -> None:
+    column = joined([narrowed(np.array(part, np.int64)) for part in parts])
+    rows = [amount for part in parts for amount in part]
+    begin, end = sorted(min(bound, len(rows)) for bound in (one, other))
+    assert column.rows == len(rows)
+    assert column.within(slice(begin, end)).tolist() == rows[begin:end]
+
+
+def test_what_is_mostly_nothing_takes_next_to_nothing() -> None:
+    amounts = np.zeros(1_000_000, np.int64)
+    assert joined([narrowed(amounts)]).nbytes == 0
+    amounts[::1000] = 70_000
+    assert joined([narrowed(amounts[:500_000]), narrowed(amounts[500_000:])]).nbytes == 1000 * 8
+    dense = joined([narrowed(amounts + 1)])
+    assert dense.places is None and dense.nbytes == 4_000_000
