@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,6 +19,9 @@ MetricValues: TypeAlias = Mapping[str, float]
 """By the metric's name, as the report's JSON has it."""
 
 _CALL: Final = ["path", "call"]
+
+COUNTS: Final = 100_000
+"""That are attributed at a time: one iteration of 10,000 layers has a million, which would take 400 MB."""
 
 
 class InstrumentedCounts(NamedTuple):
@@ -70,6 +73,17 @@ class SliceMetrics:
         wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
         if wanted.is_empty():
             return none_by_span()
+        parts = [self._values(spans, counts) for spans, counts in _some_at_a_time(wanted, counts)]
+        values = pl.concat(parts, how="diagonal")
+        known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
+
+        def named(row: tuple[float | None, ...]) -> MetricValues:
+            return {name: value for name, value in zip(known, row, strict=True) if value is not None}
+
+        return BySpan(values.select(pl.col("owner").cast(pl.Int64).alias("span"), *known), named)
+
+    def _values(self, wanted: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+        """A column a metric, by ``owner``: the span."""
         owners = wanted.select("span", *_CALL, owner=pl.col("span").cast(pl.String), caller="tid", time=_duration())
         counted, _ = uncounted.hide(owned_counts(owners.select("span", "owner", "caller"), counts, None))
         wide = summary.by_name(counted)
@@ -79,13 +93,17 @@ class SliceMetrics:
             frame = frame.rename({COUNTED_WINDOW: "counted-time"})
         if self._exact is not None:
             frame = frame.join(self._exact.operands, on=_CALL, how="left")
-        values = metrics.values(frame, self._definitions)
-        known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
+        return metrics.values(frame, self._definitions)
 
-        def named(row: tuple[float | None, ...]) -> MetricValues:
-            return {name: value for name, value in zip(known, row, strict=True) if value is not None}
 
-        return BySpan(values.select(pl.col("owner").cast(pl.Int64).alias("span"), *known), named)
+def _some_at_a_time(spans: pl.DataFrame, counts: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Spans, with their counts: about ``COUNTS`` of these."""
+    parts = counts.height // COUNTS + 1
+    if parts == 1:
+        yield spans, counts
+        return
+    for part in spans.iter_slices(spans.height // parts + 1):
+        yield part, counts.join(part.select("span"), on="span", how="semi")
 
 
 def _duration() -> pl.Expr:
