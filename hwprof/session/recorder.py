@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,7 +45,7 @@ class SpanRecorder:
         self._cpu_readings: dict[int, list[Reading]] = {}  # of an iteration: before and after each of its edges
         self._counters: list[Collector] = []
         self._read_fully = _together([])
-        self._edge_ns: list[int] = []  # when the workers were read: at a gap that is the edge before
+        self._edge_ns = array("q")  # when the workers were read: at a gap that is the edge before
         self._last_full_ns = 0
         self._iteration = -1
         self._warmup = False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the process that is measured has no threads of a table libr
 NO_EDGE: Final = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """One finished span; edges are ``NO_EDGE`` where no counter was read."""
 
