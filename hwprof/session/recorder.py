@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hwprof.analysis.owners import own
 from hwprof.collector.contract import Collector, CountedSpan
 from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
-from hwprof.session.span_rows import NO_EDGE, Record, in_order, span_rows
+from hwprof.session.span_rows import NO_EDGE, LayerCalls, Record, in_order, span_rows
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl
@@ -51,7 +51,9 @@ class SpanRecorder:
         self._warmup = False
         self._layers: list[tuple[int, int, int, int, int, int]] = []  # of this iteration; see `_layer_record`
         self._paths: list[str] = []
-        self._records: list[Record] = []
+        self._calls: list[LayerCalls] = []  # of the iterations that are over
+        self._records: list[Record] = []  # of all else
+        self._in_order: list[Record] | None = None
 
     # Edges
 
@@ -226,11 +228,7 @@ class SpanRecorder:
         )
 
     def _keep_layers(self) -> None:
-        paths, iteration, warmup = self._paths, self._iteration, self._warmup
-        self._records += [
-            Record("layer", paths[path], iteration, warmup, thread, begin, end, begin_edge, end_edge)
-            for path, begin, end, begin_edge, end_edge, thread in self._layers
-        ]
+        self._calls.append(LayerCalls(self._iteration, warmup=self._warmup, calls=self._layers))
         self._layers.clear()
 
     # Results
@@ -260,22 +258,14 @@ class SpanRecorder:
 
     def layer_calls(self, iteration: int, paths: Container[str]) -> int:
         """How many calls of these layers were recorded in an iteration."""
-        return sum(
-            record.kind == "layer" and record.iteration == iteration and record.path in paths
-            for record in self._records
-        )
+        return sum(record.path in paths for record in self._layers_of(iteration))
 
     def own_times_ns(self, iteration: int, leaves: Container[str]) -> dict[str, int]:
         """How long the calls of each layer took together, and what each module around them did itself, by owner; of the
         last iteration that was recorded. Calls are recorded when they end, so those within one come before it."""
-        first = len(self._records)
-        while first and self._records[first - 1].iteration == iteration:
-            first -= 1
         times: dict[str, int] = {}
         ended: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # by thread: begin and time, still unclaimed
-        for record in self._records[first:]:
-            if record.kind != "layer":
-                continue
+        for record in self._layers_of(iteration):
             elapsed_ns = own_ns = record.end_ns - record.begin_ns
             within = ended[record.thread]
             while within and within[-1][0] >= record.begin_ns:
@@ -287,10 +277,22 @@ class SpanRecorder:
 
     def calling_threads(self) -> int:
         """From how many threads layers were called."""
-        return len({record.thread for record in self._records if record.kind == "layer"})
+        return len({record.thread for calls in self._calls for record in calls.records(self._paths)})
+
+    def _layers_of(self, iteration: int) -> Iterator[Record]:
+        """The calls of layers in an iteration, looked for from the last one on."""
+        found = next((calls for calls in reversed(self._calls) if calls.iteration == iteration), None)
+        return found.records(self._paths) if found is not None else iter(())
 
     def _ordered(self) -> list[Record]:
-        return in_order(self._records)
+        """All of them; they are asked for several times when nothing more comes."""
+        if self._in_order is None or len(self._in_order) != self._number():
+            layers = (record for calls in self._calls for record in calls.records(self._paths))
+            self._in_order = in_order([*self._records, *layers])
+        return self._in_order
+
+    def _number(self) -> int:
+        return len(self._records) + sum(map(len, self._calls))
 
 
 def _together(functions: list[Callable[[], None]]) -> Callable[[], None]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
@@ -28,6 +30,28 @@ class Record:
     end_ns: int
     begin_edge: int
     end_edge: int
+
+
+class LayerCalls:
+    """The calls of layers of one iteration, in a sixth of the memory that their records take: of an hour there are
+    hundreds of thousands."""
+
+    _FIELDS: Final = 6
+
+    def __init__(self, iteration: int, *, warmup: bool, calls: Iterable[tuple[int, int, int, int, int, int]]) -> None:
+        """``calls``, in the order in which they ended: the path's number, begin, end, both edges, and the thread."""
+        self.iteration = iteration
+        self._warmup = warmup
+        self._numbers = array("q", chain.from_iterable(calls))
+
+    def __len__(self) -> int:
+        return len(self._numbers) // self._FIELDS
+
+    def records(self, paths: Sequence[str]) -> Iterator[Record]:
+        """Of all of them."""
+        numbers = iter(self._numbers)
+        for path, begin, end, begin_edge, end_edge, thread in zip(*[numbers] * self._FIELDS, strict=True):
+            yield Record("layer", paths[path], self.iteration, self._warmup, thread, begin, end, begin_edge, end_edge)
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:

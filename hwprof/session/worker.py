@@ -222,7 +222,7 @@ class _Worker:
                 self._iterate(iteration)
                 self._collectors.iteration_edge()
                 if not (self._plan.slow and iteration.layers_counted):
-                    self._step()
+                    self._has_done(done + 1)
                 if self._precision is not None and not (iteration.bare or iteration.layers_counted):
                     times_ns = self._recorder.own_times_ns(iteration.index, self._watch.leaves)
                     self._precision.add(times_ns, disturbed=is_disturbed(self._record.iterations[-1]))
@@ -324,6 +324,16 @@ class _Worker:
 
     def _step(self) -> None:
         self._reporter.send(Step())
+
+    def _has_done(self, iterations: int) -> None:
+        """Where the time is what ends the pass, as many are expected as fit into it by those that are done: how long
+        they take is planned once, and an hour is long."""
+        time_s = self._plan.time_s
+        if time_s is None:
+            self._step()
+            return
+        expected = round(iterations * time_s / max(self._elapsed_s(), 1e-9))
+        self._reporter.send(Reached(iterations, max(iterations, expected)))
 
     def _steps(self, planned: Sequence[IterationRecord]) -> int:
         """How many steps the iterations have: in a slow pass one a counted leaf call, as many as in the warm-up."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from hwprof.run.manifest import IterationRecord
 from hwprof.session import over_time
+from hwprof.session.messages import Reached
 from hwprof.session.plan import FEWEST, MOST_BARE, PassPlan, schedule, with_bare
+from hwprof.session.worker import _Worker
 
 PLAN = PassPlan(name="measure", iterations=20, warmup=2, in_process=(), external=(), time_s=60.0, bare_too=True)
 
@@ -120,3 +123,18 @@ def test_very_many_layers_are_watched_no_more_often_than_elsewhere() -> None:
 def test_few_come_where_they_would_not_tell_enough(each_s: float, reach: float, number: int) -> None:
     """Of 0.1 s 200 fit into what there is, of 0.5 s 40: as many as take half a second come all the same."""
     assert number <= len(further(UNTIL_KNOWN, each_s, reach=reach)) <= number + 10, "with bare ones"
+
+
+@pytest.mark.parametrize(("done", "elapsed_s", "expected"), [(1, 0.1, 600), (100, 40.0, 150), (150, 61.0, 150)])
+def test_who_waits_hears_how_many_are_expected_by_those_that_are_done(
+    done: int, elapsed_s: float, expected: int
+) -> None:
+    """An hour's were planned once, by its first minute: "10,399 of 19,950" at its end."""
+    said: list[object] = []
+    worker = SimpleNamespace(
+        _plan=msgspec.structs.replace(PLAN, time_s=60.0),
+        _elapsed_s=lambda: elapsed_s,
+        _reporter=SimpleNamespace(send=said.append),
+    )
+    _Worker._has_done(worker, done)  # type: ignore[arg-type]
+    assert said == [Reached(done, expected)]
