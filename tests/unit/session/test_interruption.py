@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -203,7 +204,8 @@ def test_where_it_is_kept_is_said_once_where_the_report_is_shown(
     monkeypatch.setattr(products, "write", lambda *_: ("", None))
     monkeypatch.setattr(products, "show_run", show)
     shown = products.Shown(form, 8, None, 100)
-    failure = collect._collect(tmp_path, cast(Any, None), (), cast(Any, None), shown, None, None, keep_raw=True)
+    server = cast(Any, SimpleNamespace(end=lambda: None))
+    failure = collect._collect(tmp_path, cast(Any, None), (), server, shown, None, None, keep_raw=True)
     name = run.path.relative_to(tmp_path)
     where = f"; kept in {name}, without a trace: hwprof report {name}" if told else ""
     assert str(failure) == f"ended by SIGTERM{where}"
