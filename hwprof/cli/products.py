@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,13 +71,30 @@ def show_run(run: RunDirectory, shown: Shown, traced: str) -> None:
 
     show(run, form=shown.form, top=shown.top, width=shown.width, part=Part(first=shown.form == "text"))
     if shown.form == "text":
+        from hwprof.report.text.console import make_console
         from hwprof.trace.writer import TRACE_FILE
 
-        name, trace = name_of(run), run.path / TRACE_FILE
-        click.echo(f"\nkept in {name}: {', '.join([*_kept(run), *([TRACE_FILE] if trace.exists() else [])])}")
+        name, trace, columns = name_of(run), run.path / TRACE_FILE, make_console(shown.width).width
+        kept = ", ".join([*_kept(run), *([TRACE_FILE] if trace.exists() else [])])
+        click.echo(f"\n{_filled(f'kept in {name}: {kept}', '  ', columns)}")
         if trace.exists():
-            click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")
-        click.echo(f"  hwprof report {name}    this report again")
+            told = f"the trace in ui.perfetto.dev{f': {traced}' if traced else ''}"
+            click.echo(_command(f"  hwprof open {name}  ", told, columns))
+        click.echo(_command(f"  hwprof report {name}", "this report again", columns))
+
+
+def _command(command: str, told: str, columns: int) -> str:
+    """A command and what it does: behind it if there is room, else below it; the command itself is to be copied."""
+    line = f"{command}    {told}"
+    if len(line) <= columns:
+        return line
+    return f"{command.rstrip()}\n{_filled(f'      {told}', ' ' * 6, columns)}"
+
+
+def _filled(text: str, indent: str, columns: int) -> str:
+    """In lines of so many columns; a name that is longer has a line of its own."""
+    lines = textwrap.wrap(text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def _kept(run: RunDirectory) -> list[str]:

@@ -25,8 +25,23 @@ def test_what_could_not_be_written_is_not_named(
     (run.path / "images").mkdir()
     for name in written:
         (run.path / name).touch()
-    show_run(run, Shown("text", 3, None, 1), "")
+    show_run(run, Shown("text", 3, 400, 1), "")
     lines = capsys.readouterr().out.splitlines()
     last = lines[next(number for number, line in enumerate(lines) if line.startswith("kept in ")) :]
     assert last[0].endswith(f": {named}")
     assert [line.split()[1] for line in last[1:]] == [*(["open"] if "trace.pftrace" in written else []), "report"]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_no_line_but_a_command_is_longer_than_the_terminal(
+    columns: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = build(tmp_path)
+    (run.path / "trace.pftrace").touch()
+    monkeypatch.chdir(run.path.parent)
+    show_run(run, Shown("text", 3, columns, 1), "66,546 slices, pass measure: 10 of 62 iterations (--trace-limit)")
+    last = capsys.readouterr().out.split("\nkept in ")[1].splitlines()
+    commands = [line for line in last if line.startswith("  hwprof ")]
+    assert [command.split()[:2] for command in commands] == [["hwprof", "open"], ["hwprof", "report"]]
+    assert all(len(line) <= columns for line in last if line not in commands)
+    assert "10 of 62 iterations (--trace-limit)" in " ".join(" ".join(last).split())
