@@ -57,7 +57,9 @@ class RunAnalysis:
         vars(self).update(vars(RunAnalysis(run)))
 
     def of_pass(self, table: str, record: PassRecord) -> pl.DataFrame:
-        """The rows of a pass."""
+        """The rows of a pass. Counts, of which there may be a million, are read again whenever they are asked for."""
+        if table == "counts":
+            return self.run.of_pass(table, record.name)
         key = (table, record.name)
         if key not in self._rows:
             self._rows[key] = self.run.of_pass(table, record.name)

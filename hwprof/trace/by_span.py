@@ -20,7 +20,7 @@ class BySpan(Generic[Row]):
 
     def __init__(self, frame: pl.DataFrame, make: Callable[[tuple[Any, ...]], Row]) -> None:
         self._make = make
-        rows = frame.sort("span", maintain_order=True)
+        rows = frame if frame["span"].is_sorted() else frame.sort("span", maintain_order=True)
         spans, begins = np.unique(rows["span"].to_numpy(), return_index=True)
         self._places = {span: place for place, span in enumerate(spans.tolist())}
         self._edges = [*begins.tolist(), rows.height]

@@ -24,7 +24,7 @@ from hwprof.trace.python_functions import write_python_functions
 from hwprof.trace.sample_tracks import SampleTracks
 from hwprof.trace.series import write_series
 from hwprof.trace.slice_annotations import Known, SliceAnnotations, counts_by_span, nothing_known
-from hwprof.trace.slice_metrics import slice_metrics_of
+from hwprof.trace.slice_metrics import slice_metrics_of, some_at_a_time
 from hwprof.trace.slices import Placed, write_annotated, write_columns
 from hwprof.trace.time_windows import Window, windows
 from hwprof.trace.tracks import LAYER, OPERATOR, RATES, Tracks
@@ -145,6 +145,7 @@ class PassWriter:
             self._counts.filter(pl.col("span").is_between(numbers.min(), numbers.max()))
             .join(spans.lazy().select("span"), on="span", how="semi")
             .collect(engine="streaming")
+            .sort("span", maintain_order=True)
         )
         known = Known(counts_by_span(counts), self._slice_metrics.derive(spans, counts))
         parts = {(kind, tid): rows for (kind, tid), rows in spans.partition_by("kind", "tid", as_dict=True).items()}
@@ -162,7 +163,8 @@ class PassWriter:
                 write_annotated(track, rows, self._annotations, known, begin, target=False)
         for rows, placed, attached in operators:
             self._write_operators(rows, placed, attached, known)
-        rates.add(self._leaves(spans), counts)
+        for leaves, of_leaves in some_at_a_time(self._leaves(spans).sort("begin_ns", "span"), counts):
+            rates.add(leaves, of_leaves)
         self.slices += len(spans)
         self._advance(len(spans))
 

@@ -73,7 +73,7 @@ class SliceMetrics:
         wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
         if wanted.is_empty():
             return none_by_span()
-        parts = [self._values(spans, counts) for spans, counts in _some_at_a_time(wanted, counts)]
+        parts = [self._values(spans, counts) for spans, counts in some_at_a_time(wanted, counts)]
         values = pl.concat(parts, how="diagonal")
         known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
 
@@ -96,7 +96,7 @@ class SliceMetrics:
         return metrics.values(frame, self._definitions)
 
 
-def _some_at_a_time(spans: pl.DataFrame, counts: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+def some_at_a_time(spans: pl.DataFrame, counts: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Spans, with their counts: about ``COUNTS`` of these."""
     parts = counts.height // COUNTS + 1
     if parts == 1:
