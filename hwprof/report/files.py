@@ -102,13 +102,18 @@ class FilesBeside:
         )
 
     def facts(self) -> SliceFacts | None:
-        """What its analysis says for the trace, which is asked for once; None where it comes to none."""
+        """What its analysis says for the trace, which is asked for once; None where it comes to none. One that was
+        killed, as when memory runs out, has a failure: it would be no better here."""
         from hwprof.analysis.slice_facts import SliceFacts
 
         self._heard = True
         with suppress(HwprofError, msgspec.MsgspecError):  # ``wait`` tells
-            length = int.from_bytes(self._said(LENGTH_BYTES))
-            return msgspec.msgpack.decode(self._said(length), type=SliceFacts) if length else None
+            if length := int.from_bytes(self._said(LENGTH_BYTES)):
+                return msgspec.msgpack.decode(self._said(length), type=SliceFacts)
+        assert self._process is not None
+        with suppress(subprocess.TimeoutExpired):
+            if (status := self._process.wait(LOOK_EVERY_S)) < 0:
+                return SliceFacts(failure=f"the process that analysed the run was ended by {_signal(status)}")
         return None
 
     def wait(self) -> None:
@@ -147,10 +152,10 @@ class FilesBeside:
 
         def look() -> None:
             if processes.is_stopped(pid):
-                raise HwprofError("the report's files were not written: their process was stopped", AGAIN)
+                raise HwprofError("the report's files were not written: their process was stopped", AGAIN) from None
             if standstill.look():
                 few = f"the report's files were not written: their process has done nothing for {STANDSTILL_S} s"
-                raise HwprofError(few, f"{MORE_PROCESSES}; then {AGAIN}")
+                raise HwprofError(few, f"{MORE_PROCESSES}; then {AGAIN}") from None
 
         return look
 

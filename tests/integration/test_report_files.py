@@ -63,7 +63,9 @@ def test_it_says_what_the_trace_has_of_its_analysis(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("damage", [True, False])
-def test_one_that_comes_to_no_analysis_says_so_and_why(tmp_path: Path, damage: bool) -> None:
+def test_one_that_comes_to_no_analysis_says_so_and_why(
+    tmp_path: Path, damage: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = build(tmp_path)
     if damage:
         (run.path / "run.json").write_bytes(b"{")
@@ -73,7 +75,14 @@ def test_one_that_comes_to_no_analysis_says_so_and_why(tmp_path: Path, damage: b
         if not damage:
             os.kill(writer, signal.SIGKILL)
         files.begin()
-        assert files.facts() is None
+        facts = files.facts()
+        if damage:
+            assert facts is None
+        else:  # as when memory runs out: nobody tries the same again beside it
+            assert facts is not None and "ended by SIGKILL" in str(facts.failure)
+            monkeypatch.setattr(analysed, "RunAnalysis", None)
+            (note,) = write_trace(run, tmp_path / "trace.pftrace", known=facts).notes
+            assert "no time budgets, bounds and findings: the process that analysed the run was ended" in note
         with pytest.raises(HwprofError, match=r"run\.json" if damage else "SIGKILL"):
             files.wait()
 

@@ -43,8 +43,8 @@ def build(
 
     Figures come from the pass ``measure`` (where there is none, from the first completed one, and the document says
     so), operators from ``trace``. What is made of damaged files is absent. ``first`` gets the run's analysis before all
-    else. Raises ``UsageError`` for an unknown
-    ``sort``, ``HwprofError`` for one not measured, ``DamagedError`` where too little is left.
+    else. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one not measured, ``DamagedError`` where
+    too little is left.
     """
     from hwprof.analysis.run_analysis import RunAnalysis
 
