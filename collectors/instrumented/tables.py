@@ -89,7 +89,11 @@ class Tables:
             counted = count_kernels(tally.sums, spans, self._edges, tally.events)
             kernel = pl.Series(counted.kernel).cast(pl.Int32)
             frames.append(_frame(tally, spans, counted).with_columns(kernel=kernel))
-        return {"kernels": kernels_table(self._tallies[0].sums.kernels), "kernel_counts": pl.concat(frames)}
+        return {"kernels": self._kernels, "kernel_counts": pl.concat(frames)}
+
+    @cached_property
+    def _kernels(self) -> pl.DataFrame:
+        return kernels_table(self._tallies[0].sums.kernels)
 
     @cached_property
     def _edges(self) -> Integers:

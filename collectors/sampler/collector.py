@@ -12,6 +12,7 @@ from collectors.sampler.notes import busy_threads, represented, sampling_notes
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
 from collectors.sampler.recorder import Recorder
 from collectors.sampler.sample_cost import sample_cost_ns
+from collectors.shared import free_memory
 from collectors.shared.child_processes import Children, Work
 from collectors.shared.counting.threads import RefusedError
 from collectors.shared.event_opening import KERNEL, NotAllowedError
@@ -85,6 +86,7 @@ class SamplerCollector(Collector):
             return Collected()
         recorder.close()
         collected = _collected(plan, recorder, context, self._cost_ns)
+        free_memory.give_back()  # stacks of many threads that left the processor: a hundred megabytes
         collected.notes += self._childrens.notes(int(collected.tables["samples"]["cpu_ns"].sum()), "sampled")
         return collected
 

@@ -12,8 +12,8 @@ from hwprof.run.directory import write_table
 from hwprof.run.schema import TABLES
 from hwprof.run.tables import scan_table
 
-MANY: Final = 262_144
-"""Rows of a table that are held in memory: some twenty megabytes, and a group of rows as Parquet has them."""
+MANY: Final = 65_536
+"""Rows of a table that are held in memory: some five megabytes, and a group of rows as Parquet has them."""
 
 
 class PassRows:
