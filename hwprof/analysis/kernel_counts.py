@@ -106,7 +106,7 @@ class KernelCounts:
         known = numbered.with_columns(pl.col("named").fill_null(0))
         inside = self._own(known)
         if self._done is not None:
-            inside = inside.filter(pl.col("layer").is_in(self._as_layers(self._done)))
+            inside = inside.filter(pl.col("layer").is_in(self._as_layers(self._done).implode()))
             whole = inside.group_by(SUMMED).agg(pl.col("value").sum())
         else:
             whole = _by(SUMMED, known.join(self._wholes.lazy(), on="span", how="semi"))
@@ -118,7 +118,7 @@ class KernelCounts:
                 _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)).select(columns),
             ]
         )
-        told = ~pl.col("layer").is_in(self._as_layers(self._lacking))
+        told = ~pl.col("layer").is_in(self._as_layers(self._lacking).implode())
         if WHOLE in self._lacking:
             told &= pl.col("layer").is_not_null()
         counted = self._named.filter(pl.col("domain").cast(pl.String) != OBSERVER)
