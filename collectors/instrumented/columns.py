@@ -22,11 +22,6 @@ class Column:
     values: Narrow
     places: npt.NDArray[np.uint32] | None = None
 
-    @property
-    def nbytes(self) -> int:
-        """In memory."""
-        return self.values.nbytes + (self.places.nbytes if self.places is not None else 0)
-
     def within(self, rows: slice) -> Integers:
         """The amounts of these rows (``start`` and ``stop``)."""
         if self.places is None:

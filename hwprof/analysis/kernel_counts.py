@@ -119,8 +119,6 @@ class KernelCounts:
             ]
         )
         told = ~pl.col("layer").is_in(self._as_layers(self._lacking).implode())
-        if WHOLE in self._lacking:
-            told &= pl.col("layer").is_not_null()
         counted = self._named.filter(pl.col("domain").cast(pl.String) != OBSERVER)
         found = both.filter(told.fill_null(WHOLE not in self._lacking)).join(counted, on="named")
         return found.select("layer", *KEYS, "value")

@@ -33,7 +33,7 @@ class Record:
 
 
 class LayerCalls:
-    """The calls of layers of one iteration, in a sixth of the memory that their records take: of an hour there are
+    """The calls of layers of one iteration, in a fifth of the memory that their records take: of an hour there are
     hundreds of thousands."""
 
     _FIELDS: Final = 6

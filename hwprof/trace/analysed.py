@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hwprof.analysis.findings.facts import Finding
 from hwprof.analysis.owners import INFERENCE
@@ -31,7 +31,7 @@ class Analysed(NamedTuple):
         return self if record.name in self.passes else NOTHING
 
 
-NOTHING = Analysed()
+NOTHING: Final = Analysed()
 
 
 def analysed(run: RunDirectory, known: SliceFacts | None = None) -> Analysed:
