@@ -52,6 +52,7 @@ class CacheModel(ctypes.Structure):
     log_used: int
     log_overflowed: int
     lost: int
+    lost_threads: int
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("on", "levels", "line_shift")),
         ("sets", ctypes.c_uint64 * len(LEVELS)),
@@ -68,6 +69,7 @@ class CacheModel(ctypes.Structure):
                 "log_used",
                 "log_overflowed",
                 "lost",
+                "lost_threads",
             )
         ),
         ("shared_locks", ctypes.c_uint64 * (LOCKS * LOCK_WORDS)),

@@ -51,13 +51,19 @@ class CacheModel:
         self._accesses = self._untraced = 0  # of all that was instrumented
 
     def end(self, edges: int) -> None:
-        """Nothing is instrumented any more. Raises ``HwprofError`` where there was no room for all that was
-        executed."""
+        """Nothing is instrumented any more. Raises ``HwprofError`` where not all that was executed was simulated."""
         from collectors.instrumented.cache_memory import COUNTS
 
         model = self._memory.model
-        if model.lost or model.log_overflowed:
-            raise HwprofError("there is more code than the cache model has room for", "leave out --cache-model")
+        wrong = None
+        if model.lost_threads:
+            wrong = "there is no memory for the caches of a thread"
+        elif model.lost:
+            wrong = "there is more code than the cache model has room for"
+        elif model.log_overflowed:
+            wrong = "there is more to log than the cache model has room for"
+        if wrong is not None:
+            raise HwprofError(wrong, "leave out --cache-model")
         counts = self._memory.entries(edges)[0]["counts"]
         self._accesses, self._untraced = (int(counts[:, COUNTS.index(name)].sum()) for name in ("accesses", "untraced"))
 

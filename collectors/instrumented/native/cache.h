@@ -81,6 +81,7 @@ typedef struct CacheModel {
   uint64_t *log_ends; /* by edge: how long the log was after it */
   uint64_t log_used, log_overflowed;
   uint64_t lost; /* operands and records that there was no room for */
+  uint64_t lost_threads; /* blocks of threads that there was no memory for */
   uint64_t shared_locks[CACHE_LOCKS * CACHE_LOCK_WORDS];
   CacheThread threads[CACHE_THREADS];
 } CacheModel;

@@ -2,8 +2,6 @@
    number. An execution stores nothing for an address that is fixed, and one word for all operands of a base that does
    not change. */
 
-#define MOST_CODE (1 << 22) /* bytes of a block's copy */
-
 static void begin_record(Recorder *recorder) {
   recorder->words = 1;
   recorder->accesses = recorder->bytes = recorder->untraced = 0;
@@ -11,12 +9,12 @@ static void begin_record(Recorder *recorder) {
   forget_registers(recorder);
 }
 
-static void begin_recording(Recorder *recorder, Context *context, guint64 block, guint64 pc) {
+static void begin_recording(Recorder *recorder, Context *context, guint64 block) {
   CacheThread *thread = &cache_model.threads[context - control.contexts];
   recorder->thread = NULL;
   if (!cache_model.on) return;
-  if (!is_near(scratch_slot(context), pc, MOST_CODE) || (thread->ring == NULL && !make_thread(context, thread))) {
-    cache_model.lost++;
+  if (thread->ring == NULL && !make_thread(context, thread)) {
+    cache_model.lost_threads++;
     return;
   }
   recorder->context = context;
@@ -27,15 +25,23 @@ static void begin_recording(Recorder *recorder, Context *context, guint64 block,
 
 /* --- machine code. `scratch` is rcx, rdx or rsi. */
 
-static void put_slot_move(GumX86Writer *to, guint8 opcode, int reg, gconstpointer slot) {
-  guint8 code[3] = {0x48};
-  code[1] = opcode;
-  code[2] = 0x05 | reg << 3;
-  put_relative(to, code, slot);
-}
-
 #define STORE 0x89
 #define LOAD 0x8b
+
+/* A slot that this code cannot name relative to itself goes by way of rax, which is as it was afterwards. */
+static void put_slot_move(GumX86Writer *to, guint8 opcode, int reg, gconstpointer slot) {
+  guint8 code[3] = {0x48}, exchange[2] = {0x48};
+  code[1] = opcode;
+  code[2] = 0x05 | reg << 3;
+  exchange[1] = 0x90 | reg; /* xchg rax, reg */
+  if (is_near(slot, to->pc, NEAR_BYTES)) {
+    put_relative(to, code, slot);
+    return;
+  }
+  gum_x86_writer_put_bytes(to, exchange, sizeof(exchange));
+  put_absolute(to, opcode == STORE ? STORE_RAX : LOAD_RAX, slot);
+  gum_x86_writer_put_bytes(to, exchange, sizeof(exchange));
+}
 
 /* mov [scratch + 8 * word], reg */
 static void put_word(GumX86Writer *to, int scratch, guint32 word, int reg) {

@@ -107,7 +107,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   block = &context->blocks[number];
   end = block->start = (guint64) relocator->input_current;
   watch = begin_watch(context, block->start, iterator, inner->generator, to);
-  begin_recording(&recorder, context, number, to->pc);
+  begin_recording(&recorder, context, number);
   if (is_stub(block->start)) recorder.thread = NULL;
   for (;;) {
     guint64 reached = copy_decoded(iterator, inner->generator, context, number, to, &incremented, &recorder, &hash);
