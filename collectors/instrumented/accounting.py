@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -12,19 +12,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.columns import Column, Narrow, joined, narrowed
+from collectors.instrumented.columns import Column, Narrow, Part, narrowed, packed
 from collectors.instrumented.log import Integers, Log
 from collectors.instrumented.memory import Entries
-from collectors.shared import free_memory
+from collectors.instrumented.spill import Spill
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
 
 PART: Final = 1 << 17
 """How many entries are added up at a time: their arrays stay in the processor's caches, and in memory that the process
 has already; of a whole log (millions) most of the time would go into getting new pages."""
-
-MANY_ROWS: Final = 1 << 20
-"""Of columns that are put together of many parts, whose memory is of no use for another column."""
 
 ADDING: Final = 2
 """How many threads add up."""
@@ -44,6 +41,7 @@ class Sums:
     intervals: int
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
+    spill: Spill = field(default_factory=Spill)  # has the facts
 
 
 def starts_of(log: Log) -> npt.NDArray[np.uint64]:
@@ -68,8 +66,11 @@ def merged(kernels: Sequence[Kernel]) -> tuple[Integers, list[Kernel]]:
     return number_of, become
 
 
-def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Sequence[int] = ()) -> Sums:
-    """``kernel_of``: for each of ``starts_of`` the number of its kernel; ``nobodys``: intervals that do not count."""
+def add_up(
+    log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Sequence[int] = (), spill: Spill | None = None
+) -> Sums:
+    """``kernel_of``: for each of ``starts_of`` the number of its kernel; ``nobodys``: intervals that do not count;
+    ``spill``: where the facts go."""
     of_blocks = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
     facts = of_blocks.T.astype(np.int64)
     some = np.packbits(facts != 0, axis=0)  # a block has few of the facts: a bit for each
@@ -87,7 +88,7 @@ def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Se
 
         return amounts
 
-    return sum_entries(log, log.entries, log.ends, kernel_of, kernels, len(facts), amounts_of, nobodys)
+    return sum_entries(log, log.entries, log.ends, kernel_of, kernels, len(facts), amounts_of, nobodys, spill)
 
 
 def sum_entries(
@@ -99,16 +100,18 @@ def sum_entries(
     facts: int,
     amounts_of: Callable[[Entries], Amounts],
     nobodys: Sequence[int] = (),
+    spill: Spill | None = None,
 ) -> Sums:
     """Of any log's entries (``context``, ``block``), in rising intervals with these ``ends``; without those of
     intervals that are ``nobodys``. ``amounts_of``: what some of them have, asked for one fact at a time, because all
     together take a gigabyte."""
+    spill = spill or Spill()
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
     somebodys = np.ones(log.edges + 1, dtype=bool)
     somebodys[np.array(nobodys, dtype=np.int64)] = False
 
-    def sum_part(part: slice) -> list[Narrow]:
+    def sum_part(part: slice) -> tuple[list[Narrow], list[Part]]:
         before = int(ends[part.start - 1]) if part.start else 0
         interval = np.repeat(np.arange(part.start, part.stop), np.diff(ends[part], prepend=before))
         taken = np.asarray(entries[before : before + len(interval)])
@@ -122,20 +125,26 @@ def sum_entries(
         kept = somebodys[interval[rows]]
         keys = [narrowed(column[rows[kept]]) for column in (interval, thread, kernel)]
         sums = _sum_facts(row_of, len(begins), facts, amounts_of(taken[order]))
-        found = [*keys, *(narrowed(column[kept]) for column in sums)]
+        amounts = _kept([packed(column[kept]) for column in sums], spill)
         log.give_back()
-        return found
+        return keys, amounts
 
     with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
-        parts = [list(column) for column in zip(*threads.map(sum_part, _parts(ends)), strict=True)]
-    interval, thread, kernel = (np.concatenate(column) for column in parts[:3])
-    amounts = []
-    for column in parts[3:]:
-        amounts.append(joined(column))
-        column.clear()
-        if len(interval) > MANY_ROWS:  # else all of them would be there twice
-            free_memory.give_back()
-    return Sums(interval, thread, kernel, tuple(amounts), log.edges, tids, tuple(kernels))
+        keys, amounts = zip(*threads.map(sum_part, _parts(ends)), strict=True)
+    interval, thread, kernel = (np.concatenate(column) for column in zip(*keys, strict=True))
+    columns = tuple(Column(parts) for parts in zip(*amounts, strict=True))
+    return Sums(interval, thread, kernel, columns, log.edges, tids, tuple(kernels), spill)
+
+
+def _kept(parts: Sequence[Part], spill: Spill) -> list[Part]:
+    """The same, whose arrays may lie in a file."""
+    placed = [part.places for part in parts if part.places is not None]
+    arrays = spill.put([*(part.values for part in parts), *placed])
+    places = iter(arrays[len(parts) :])
+    return [
+        Part(part.rows, values, None if part.places is None else next(places))
+        for part, values in zip(parts, arrays, strict=False)
+    ]
 
 
 def _parts(ends: Integers) -> list[slice]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collectors.instrumented.engine import Engine
     from collectors.instrumented.log import Integers, Log
     from collectors.instrumented.memory import Entries
+    from collectors.instrumented.spill import Spill
     from collectors.shared.symbols.kernels import Kernel
 
 
@@ -73,7 +74,9 @@ class CacheModel:
 
         return events(self.geometry)
 
-    def add_up(self, log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Sequence[int]) -> Sums:
+    def add_up(
+        self, log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Sequence[int], spill: Spill
+    ) -> Sums:
         """What the caches did, as ``accounting.add_up``."""
         import numpy as np
 
@@ -85,7 +88,7 @@ class CacheModel:
             return lambda count: (np.arange(len(counts)), counts[:, count].astype(np.int64))
 
         entries, ends = self._memory.entries(log.edges)
-        return sum_entries(log, entries, ends, kernel_of, kernels, len(COUNTS), amounts_of, nobodys)
+        return sum_entries(log, entries, ends, kernel_of, kernels, len(COUNTS), amounts_of, nobodys, spill)
 
     def notes(self) -> list[Note]:
         """What a reader must know."""

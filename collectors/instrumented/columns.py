@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,49 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.unsignedinteger[Any]]
 
+PLACE = np.uint32
+
 
 @dataclass(frozen=True)
-class Column:
-    """``values`` of all its rows, or of those at ``places``, in rising order; the others are 0."""
+class Part:
+    """``values`` of all of some rows that follow one another, or of those at ``places`` among them, in rising order;
+    the others are 0."""
 
     rows: int
     values: Narrow
     places: npt.NDArray[np.uint32] | None = None
 
+    def add_to(self, amounts: Integers, begin: int) -> None:
+        """The amounts of the rows from ``begin`` on are added, of as many as there are both here and there."""
+        until = min(self.rows, begin + len(amounts))
+        if self.places is None:
+            amounts[: until - begin] += self.values[begin:until].astype(np.int64)
+            return
+        first, last = np.searchsorted(self.places, (begin, until))
+        amounts[self.places[first:last].astype(np.int64) - begin] += self.values[first:last].astype(np.int64)
+
+
+class Column:
+    """The rows of all parts, one part after the other."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        self._begins = list(accumulate((part.rows for part in parts), initial=0))
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self._begins[-1]
+
     def within(self, rows: slice) -> Integers:
         """The amounts of these rows (``start`` and ``stop``)."""
-        if self.places is None:
-            return self.values[rows].astype(np.int64)
         amounts = np.zeros(rows.stop - rows.start, dtype=np.int64)
-        begin, end = np.searchsorted(self.places, (rows.start, rows.stop))
-        amounts[self.places[begin:end].astype(np.int64) - rows.start] = self.values[begin:end]
+        first = int(np.searchsorted(self._begins, rows.start, side="right")) - 1
+        for part, begin in zip(self.parts[first:], self._begins[first:], strict=False):
+            if begin >= rows.stop:
+                break
+            inside = max(rows.start - begin, 0)
+            part.add_to(amounts[begin + inside - rows.start :], inside)
         return amounts
 
 
@@ -37,17 +65,11 @@ def narrowed(values: Integers) -> Narrow:
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
-def joined(parts: Sequence[Narrow]) -> Column:
-    """The parts' rows, one part after the other."""
-    rows = sum(map(len, parts))
-    width = max((part.itemsize for part in parts), default=1)
-    some = sum(int(np.count_nonzero(part)) for part in parts)
-    if (np.uint32().itemsize + width) * some >= width * rows or rows > np.iinfo(np.uint32).max:
-        return Column(rows, np.concatenate(parts))
-    places, values, begin = list[npt.NDArray[np.uint32]](), list[Narrow](), 0
-    for part in parts:
-        there = np.flatnonzero(part)
-        places.append((there + begin).astype(np.uint32))
-        values.append(part[there])
-        begin += len(part)
-    return Column(rows, np.concatenate(values), np.concatenate(places))
+def packed(values: Integers) -> Part:
+    """These rows, in few bytes."""
+    narrow = narrowed(values)
+    some = int(np.count_nonzero(narrow))
+    if (PLACE().itemsize + narrow.itemsize) * some >= narrow.nbytes:
+        return Part(len(narrow), narrow)
+    places = np.flatnonzero(narrow)
+    return Part(len(narrow), narrow[places], places.astype(PLACE))

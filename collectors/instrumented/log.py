@@ -5,29 +5,22 @@ A log that grows beyond some megabytes goes on in a file: of many images it has 
 
 from __future__ import annotations
 
-import errno
 import mmap
-import os
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from collectors.instrumented.memory import LOG_ENTRY, Blocks, Context, Entries, SharedMemory
+from collectors.instrumented.nameless_file import NamelessFile
 
 Integers = npt.NDArray[np.int64]
 
 ENOUGH_ENTRIES: Final = 4_194_304
 """A log of so many is emptied: 64 MB. What is added between two looks has room beside them."""
-
-
-RESERVE_BYTES: Final = 32 << 20
-"""So much room a log leaves to what was measured before, which may not be written yet."""
 
 
 class LogFile:
@@ -39,7 +32,7 @@ class LogFile:
         self._memory = memory
         self._folder = folder
         self._enough = enough
-        self._file: IO[bytes] | None = None
+        self._file: NamelessFile | None = None
         self._map: mmap.mmap | None = None
         self.failure: OSError | None = None  # from then on nothing is written
 
@@ -54,7 +47,7 @@ class LogFile:
             self._empty()
         if self._file is None or self.failure is not None:
             return self._memory.log()
-        self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._map = self._file.mapped()
         return np.frombuffer(self._map, LOG_ENTRY)
 
     def give_back(self) -> None:
@@ -65,19 +58,13 @@ class LogFile:
     def close(self) -> None:
         """What ``entries`` gave stays as it is."""
         if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
+            self._file.close()
 
     def _empty(self) -> None:
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 (open between calls)
-            data = self._memory.log_bytes()
-            room = os.fstatvfs(self._file.fileno())
-            if room.f_bavail * room.f_frsize < len(data) + RESERVE_BYTES:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            while data:
-                data = data[self._file.write(data) :]
+                self._file = NamelessFile(self._folder)
+            self._file.append(self._memory.log_bytes())
         except OSError as error:
             self.failure = error
             self.close()

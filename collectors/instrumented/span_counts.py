@@ -60,29 +60,33 @@ def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Seq
     in the log. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
     main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
     begin, end = _edges(spans, edges)
-    domains = list(Domain)
-    domain_of = np.array([domains.index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.int64)[sums.kernel]
-    everything = slice(0, len(sums.interval))
+    low, high = (int(begin.min()), int(end.max())) if spans else (0, 0)
     columns = []
     for event in events:
-        counted = np.array([domain in event.counted_domains for domain in domains])[domain_of]
-        by_interval = _by_interval(sums, np.where(counted, _weighted(sums, event.weights(), everything), 0))
+        by_interval = _by_interval(sums, event, low, high)
         if event.busiest:
             most = by_interval.max(axis=1)
             by_interval[:] = 0
             by_interval[:, main] = most
         so_far = np.cumsum(by_interval, axis=0)
-        columns.append(so_far[end] - so_far[begin])
+        columns.append(so_far[end - low] - so_far[begin - low])
+    sums.spill.give_back()
     value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), len(sums.tids), 0), dtype=np.int64)
     span, thread, event_number = (index.ravel() for index in np.indices(value.shape))
     return Counted(span, thread, np.empty(0, dtype=np.int64), event_number, value.ravel())
 
 
-def _by_interval(sums: Sums, values: Integers) -> Integers:
-    """Shape (intervals, threads), of values by row."""
-    dense = np.zeros((sums.intervals, len(sums.tids)), dtype=np.int64)
-    keys, total = sum_runs(sums.interval.astype(np.int64) * len(sums.tids) + sums.thread, values)  # as rows are ordered
-    dense.reshape(-1)[keys] = total
+def _by_interval(sums: Sums, event: Event, low: int, high: int) -> Integers:
+    """Shape (intervals from ``low`` to ``high``, threads); of ``low`` nothing, which is before that edge."""
+    dense = np.zeros((high - low + 1, len(sums.tids)), dtype=np.int64)
+    counted = np.array([kernel.domain in event.counted_domains for kernel in sums.kernels] or [False])
+    begin, end = np.searchsorted(sums.interval, (low, high), side="right").tolist()
+    for start in range(begin, end, ROWS):
+        rows = slice(start, min(start + ROWS, end))
+        values = np.where(counted[sums.kernel[rows]], _weighted(sums, event.weights(), rows), 0)
+        interval = sums.interval[rows].astype(np.int64) - low
+        keys, total = sum_runs(interval * len(sums.tids) + sums.thread[rows], values)  # as rows are ordered
+        dense.reshape(-1)[keys] += total
     return dense
 
 
@@ -100,6 +104,7 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, eve
         _rows_of(number, *totals, len(sums.kernels), np.array(chosen))
         for number, totals in enumerate(_by_kernel(sums, ranges, weights))
     ]
+    sums.spill.give_back()
     return Counted(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 

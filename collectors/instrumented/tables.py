@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,8 @@ from collectors.instrumented.cache_model import CacheModel
 from collectors.instrumented.events import PROVENANCE, events
 from collectors.instrumented.log import Integers, Log
 from collectors.instrumented.span_counts import Counted, Event, count, count_kernels
+from collectors.instrumented.spill import Spill
+from collectors.shared import free_memory
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.jit import Known, keep_perf_map
 from collectors.shared.symbols.kernels import Kernel
@@ -23,6 +26,9 @@ from collectors.shared.symbols.process import resolver
 from collectors.shared.symbols.tables import kernels_table
 from hwprof.collector.contract import CountedSpan, PassContext
 from hwprof.run.process_events import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
+
+AT_ONCE: Final = 1024
+"""Spans whose counts are made at a time: a hundred thousand rows, of two threads."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +57,18 @@ class Tables:
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each instrumented thread and event."""
+        some = (spans[begin : begin + AT_ONCE] for begin in range(0, max(len(spans), 1), AT_ONCE))
+        return pl.concat(frame for part in some for frame in self._counts(part))
+
+    def _counts(self, spans: Sequence[CountedSpan]) -> Iterator[pl.DataFrame]:
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
         windows_ns = np.diff(self.log.times_ns[self._edges[edges]], axis=1)[:, 0]
-        frames = []
         for tally in self._tallies:
             counted = count(tally.sums, spans, self._edges, tally.events, self.context.main_tid)
             window_ns = pl.Series(windows_ns[counted.span])
-            frames.append(_frame(tally, spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns))
-        return pl.concat([*frames, self._cpu_times(spans, self._edges[edges], windows_ns).select(frames[0].columns)])
+            frame = _frame(tally, spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns)
+            yield frame
+        yield self._cpu_times(spans, self._edges[edges], windows_ns).select(frame.columns)
 
     def _cpu_times(self, spans: Sequence[CountedSpan], edges: Integers, windows_ns: Integers) -> pl.DataFrame:
         """Two rows a span: what the counted threads took, and the others; none where that is not known. ``edges``: of
@@ -108,10 +118,12 @@ class Tables:
         numbers, found = resolver(os.getpid(), known).resolve(starts_of(self.log))
         becomes, kernels = merged(found)
         numbers = becomes[numbers]
-        tallies = [Tally(add_up(self.log, numbers, kernels, self.progress), events(), PROVENANCE)]
+        spill = Spill(self.context.raw)
+        tallies = [Tally(add_up(self.log, numbers, kernels, self.progress, spill), events(), PROVENANCE)]
         if self.caches is not None:
-            sums = self.caches.add_up(self.log, numbers, kernels, self.progress)
+            sums = self.caches.add_up(self.log, numbers, kernels, self.progress, spill)
             tallies.append(Tally(sums, self.caches.events(), cache_events.PROVENANCE))
+        free_memory.give_back()
         return tallies
 
 

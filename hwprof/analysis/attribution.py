@@ -17,14 +17,12 @@ import polars as pl
 from hwprof.analysis import irregular, uncounted
 from hwprof.analysis.callers import mixed, with_callers
 from hwprof.analysis.iterations import Iterations, countable, select
+from hwprof.analysis.large_tables import COUNTS, numbered
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
 from hwprof.analysis.recursion import with_outermost
 from hwprof.analysis.timeline import Timeline
 from hwprof.run.manifest import PassRecord
 from hwprof.run.process_events import WHOLE_PROCESS_TID
-
-ROWS: Final = 200_000
-"""Of counts that are attributed at a time: with what is made of them some 50 MB."""
 
 COUNTED: Final = ("value", "main", "workers", "enabled_ns", "running_ns")
 SUMS: Final = {
@@ -95,12 +93,15 @@ def attribute(
     modules = with_callers(owning_spans(kept, layers))
     timed = _with_times(pl.concat([wholes, modules.select(wholes.columns)]))
     usable = countable(record, iterations)
-    parts = [_of_events(part, modules, wholes, usable) for part in _by_event(counts)]
-    all_counts = pl.concat([pl.DataFrame(schema=COUNTS_SCHEMA), *parts]).join(
-        mixed(modules, wholes["tid"].unique().to_list()), on=["owner", "iteration"], how="anti"
-    )
     threadless = uncounted.of_callers(timed.filter("layers_counted"), counts)
-    counted, lacking = uncounted.hide(uncounted.without(all_counts, threadless))
+    nobodys = mixed(modules, wholes["tid"].unique().to_list())
+    parts = [
+        uncounted.without(
+            _of_events(part, modules, wholes, usable).join(nobodys, on=["owner", "iteration"], how="anti"), threadless
+        )
+        for part in _by_event(numbered(counts, "event", "provenance"))
+    ]
+    counted, lacking = uncounted.hide(pl.concat([pl.DataFrame(schema=COUNTS_SCHEMA), *parts]))
     return Attribution(
         pl.concat([_times(timed, "time_ns"), _times(timed.filter(owner=WHOLE), "own_ns", UNATTRIBUTED)]).sort(
             "owner", "iteration"
@@ -116,9 +117,9 @@ def attribute(
 
 
 def _by_event(counts: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """All rows of some events at a time, of as many as have ``ROWS`` rows."""
+    """All rows of some events at a time, of as many as have ``COUNTS`` rows."""
     rows = counts.group_by("event").agg(rows=pl.len().cast(pl.Int64)).sort("rows", "event")
-    part_of = rows.select("event", part=(pl.col("rows").cum_sum() - pl.col("rows")) // ROWS)
+    part_of = rows.select("event", part=(pl.col("rows").cum_sum() - pl.col("rows")) // COUNTS)
     for _, part in part_of.group_by("part", maintain_order=True):
         yield counts if part.height == rows.height else counts.filter(pl.col("event").is_in(part["event"].implode()))
 
@@ -198,8 +199,10 @@ def owned_counts(owners: pl.DataFrame, counts: pl.DataFrame, usable: pl.DataFram
     ``owners`` has span, owner and caller (the thread that opened the span); ``usable`` the pairs (iteration, event) of
     the event sets; None: every pair counts.
     """
+    owners, counts = numbered(owners, "owner"), numbered(counts, "event", "provenance")
     rows = counts.join(owners, on="span", how="inner")
     if usable is not None:
+        usable = usable.with_columns(pl.col("event").cast(counts.schema["event"], strict=False))
         free = ~pl.col("event").is_in(usable["event"].unique().implode())
         rows = pl.concat(
             [rows.filter(free), rows.filter(~free).join(usable, on=["iteration", "event"], how="semi")],

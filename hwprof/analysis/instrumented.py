@@ -15,6 +15,7 @@ import polars as pl
 from hwprof.analysis import irregular, summary, uncounted
 from hwprof.analysis.attribution import Attribution, owned_counts
 from hwprof.analysis.iterations import Iterations
+from hwprof.analysis.large_tables import some_at_a_time
 from hwprof.analysis.metrics import operands_of, values
 from hwprof.analysis.owners import UNATTRIBUTED, is_leaf
 from hwprof.run.manifest import MetricDefinition, PassRecord
@@ -76,7 +77,12 @@ def by_call(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     last iteration that counted them. ``spans`` and ``counts`` are the instrumented pass's."""
     layers = spans.filter(pl.col("kind") == "layer").join(counts.select("span").unique(), on="span", how="semi")
     latest = layers.sort("iteration").unique(["path", "call"], keep="last")
-    owners = latest.select("span", "path", "call", owner=pl.col("span").cast(pl.String), caller="tid")
+    parts = [_operands_by_call(spans, of_spans) for spans, of_spans in some_at_a_time(latest, counts)]
+    return pl.concat(parts, how="diagonal")
+
+
+def _operands_by_call(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    owners = spans.select("span", "path", "call", owner=pl.col("span").cast(pl.String), caller="tid")
     counted, _ = uncounted.hide(owned_counts(owners.select("span", "owner", "caller"), counts, None))
     operands = summary.by_name(counted)
     return owners.select("path", "call", "owner").join(operands, on="owner", how="inner").drop("owner", "iteration")
@@ -126,7 +132,8 @@ def of_those(kernels: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     for key in KERNEL_KEYS:  # what no kernel has is no number, and not what has none
         known = known.filter(pl.col(key).is_null() | pl.col(f"{key}_number").is_not_null())
     keys = known.select(pl.col(f"{key}_number").alias(key) for key in KERNEL_KEYS)
-    return as_text(kernels.join(keys, on=KERNEL_KEYS, how="semi", nulls_equal=True))
+    some = kernels.filter(pl.col("kernel").is_in(keys["kernel"].unique().implode()))  # of millions of rows
+    return as_text(some.join(keys, on=KERNEL_KEYS, how="semi", nulls_equal=True))
 
 
 def kernel_metrics(

@@ -10,6 +10,7 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.large_tables import numbered
 from hwprof.analysis.owners import WHOLE, is_leaf
 
 SCHEMA: Final = pl.Schema({"owner": pl.String, "caller": pl.String, "iteration": pl.Int32, "calls": pl.Int64})
@@ -23,6 +24,7 @@ def none() -> pl.DataFrame:
 def calls(modules: pl.DataFrame, iterations: pl.Series) -> pl.DataFrame:
     """How often each owner was called in each iteration, and by which: in ``SCHEMA``, with a row of the whole for each
     of ``iterations``. ``modules``: the spans with their ``owner``."""
+    modules = numbered(modules.select("span", "parent", "iteration", "owner"), "owner")
     owners = modules.select(parent="span", caller="owner")
     each = modules.join(owners, on="parent", how="left").group_by("owner", "caller", "iteration")
     wholes = pl.DataFrame({"iteration": iterations}).with_columns(owner=pl.lit(WHOLE), caller=None, calls=1)

@@ -86,16 +86,23 @@ class CpiByTime:
         found = of_those(self.instructions, wanted).filter(pl.col("domain") != WAITING_DOMAIN)
         return found.select("layer", "library", "domain", name="kernel", instructions="value")
 
-    @cached_property
+    @property
     def _in_leaves(self) -> pl.DataFrame:
-        """What is of leaf layers: hundreds of thousands of rows, so with numbers for texts."""
-        leaf = pl.col("layer").is_not_null() & ~is_rest(pl.col("layer").cast(pl.String))
-        working = pl.col("domain").cast(pl.String) != WAITING_DOMAIN
-        return self.instructions.filter(working & leaf).select(
+        """What is of leaf layers: up to millions of rows, so with numbers for texts, and made when it is asked for."""
+        working = self._where("domain", pl.col("domain") != WAITING_DOMAIN) & self._where(
+            "layer", ~is_rest(pl.col("layer"))
+        )
+        return self.instructions.filter(working).select(
             "layer", "library", "domain", name="kernel", instructions="value"
         )
 
-    @property
+    def _where(self, column: str, condition: pl.Expr) -> pl.Expr:
+        """A condition on a column's texts, as one on their numbers; null meets none."""
+        texts = self.instructions.select(pl.col(column).unique().cast(pl.String))
+        meeting = texts.filter(condition).to_series().cast(self.instructions.schema[column])
+        return pl.col(column).is_in(meeting.implode())
+
+    @cached_property
     def _leaves(self) -> pl.DataFrame:
         """Their paths."""
         return self._in_leaves.select(pl.col("layer").unique().cast(pl.String))

@@ -14,7 +14,8 @@ from hwprof.unavailable import Unavailable
 
 @dataclass(frozen=True)
 class LoadedPass:
-    """A completed pass, its rows of the tables ``spans`` and ``counts``, and whose they are."""
+    """A completed pass, its rows of the tables ``spans`` and ``counts`` (those of iterations and stages), and whose
+    all of its counts are."""
 
     record: PassRecord
     spans: pl.DataFrame

@@ -229,6 +229,7 @@ class RunAnalysis:
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:
         """One for each kept pass whose times are another's."""
+        _ = self.counted  # of the same counts, which nobody asks for after this
         records = {record.name: record for record in self.run.kept_passes()}
         if any(record.times_from is not None for record in records.values()):
             self.run.require_values("kernel_counts")
@@ -242,6 +243,7 @@ class RunAnalysis:
             rows = self.run.scan_pass("kernel_counts", record.name)
             counted = self._attribution(record)
             found.append(instrumented_pass(record, companion, tables, rows, counted, timed, self.modules))
+            del self._attributions[record.name]
         return [one for one in found if one is not None]
 
     @property
@@ -331,7 +333,9 @@ class RunAnalysis:
     def _load(self, record: PassRecord, *, counted: bool = True) -> LoadedPass:
         spans = self.of_pass("spans", record)
         if counted:
-            return LoadedPass(record, spans, self.of_pass("counts", record), self._attribution(record))
+            outer = spans.filter(pl.col("kind") != "layer").select("span")
+            counts = self.of_pass("counts", record).join(outer, on="span", how="semi")
+            return LoadedPass(record, spans, counts, self._attribution(record))
         counts = empty("counts")
         return LoadedPass(record, spans, counts, attribute(spans, counts, self.modules, record))
 

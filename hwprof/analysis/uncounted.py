@@ -63,6 +63,8 @@ def of_callers(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
 
 def without(counts: pl.DataFrame, lacking: pl.DataFrame) -> pl.DataFrame:
     """Attributed counts whose scaled values are null where they lack much."""
+    if lacking.is_empty():
+        return counts
     marked = counts.join(lacking, on=["owner", "iteration"], how="left", maintain_order="left")
     known = pl.col("uncounted_ns").is_null()
     return marked.with_columns(pl.when(known).then(name).alias(name) for name in _SCALED).drop("uncounted_ns")

@@ -23,7 +23,7 @@ too."""
 
 
 class EndedBySignal(Interrupt):
-    """As Ctrl-C, but whoever sent it may not wait long: what is being measured is not brought to an end of its own."""
+    """As Ctrl-C, but whoever sent it may not wait long."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {name_of(number)}")
@@ -38,12 +38,10 @@ def signals_interrupt() -> Iterator[list[int]]:
     terminals = _terminals()
     came: list[int] = []
 
-    def interrupt(number: int, _: FrameType | None) -> NoReturn:
-        for other in ENDING:
-            signal.signal(other, _heed_no_more)  # were it ignored, Python would complain of one that is on its way
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         _leave_dead(terminals)
         came.append(number)
-        raise EndedBySignal(number)
+        _raise_once(number, frame)
 
     before = {number: signal.getsignal(number) for number in ENDING}
     try:
@@ -66,6 +64,13 @@ def heed_none() -> None:
 
 def _heed_no_more(_: int, __: FrameType | None) -> None:
     pass
+
+
+def _raise_once(number: int, _: FrameType | None) -> NoReturn:
+    for other in ENDING:
+        if signal.getsignal(other) is not signal.SIG_IGN:
+            signal.signal(other, _heed_no_more)  # were it ignored, Python would complain of one that is on its way
+    raise EndedBySignal(number)
 
 
 def _terminals() -> list[int]:
@@ -139,6 +144,17 @@ class Held:
             signal.signal(number, before)
         self._before = {}
 
+    def take(self, raised: KeyboardInterrupt) -> None:
+        """One that has been raised while something was still measured counts as one that comes from now on."""
+        if not isinstance(raised, EndedBySignal):
+            self.came = True
+            return
+        for number in ENDING:
+            if signal.getsignal(number) is _heed_no_more:
+                signal.signal(number, _raise_once)
+        self.begin()
+        self._note(raised.number, None)
+
     def heed(self) -> None:
         """Raises what has come, as it would have been raised then."""
         if self.came:
@@ -172,11 +188,6 @@ class Held:
             self._noted.get(timeout=self._longest_s)
         except Empty:  # to the thread that heeds it: it may sleep
             signal.pthread_kill(threading.main_thread().ident or 0, number)
-
-
-def can_wait(interrupt: KeyboardInterrupt) -> bool:
-    """Whether there is time to bring what is under way to an end of its own."""
-    return not isinstance(interrupt, EndedBySignal)
 
 
 def how_it_ended(status: int) -> str:

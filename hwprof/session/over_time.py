@@ -11,7 +11,16 @@ from typing import Final
 import msgspec
 
 from hwprof.run.manifest import IterationRecord
-from hwprof.session.plan import FEWEST, FEWEST_WITH_BARE, MOST_BARE, REPETITIONS, PassPlan, schedule, with_bare
+from hwprof.session.plan import (
+    ENOUGH_CALLS,
+    FEWEST,
+    FEWEST_WITH_BARE,
+    MOST_BARE,
+    REPETITIONS,
+    PassPlan,
+    schedule,
+    with_bare,
+)
 
 FIRST_PIECE: Final = 0.1
 MOST_FIRST: Final = 100
@@ -56,7 +65,7 @@ def further(
     done = len(planned)
     most = MOST_TIMES * plan.iterations - done
     if calls:
-        most = min(most, WATCHED_CALLS // calls - done)
+        most = min(most, ENOUGH_CALLS // calls - done)
     each_s = elapsed_s() / done
     number = min(most, int((plan.enough_s - elapsed_s()) / each_s))
     if number > 0 and not in_reach((done + number) / done):

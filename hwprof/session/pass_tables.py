@@ -90,6 +90,8 @@ def _note_uncounted(result: Collected, spans: pl.DataFrame, process: pl.DataFram
     own = result.tables.get("counts") if isinstance(result, Collected) else None
     if own is None or own.is_empty():
         return
+    spans = spans.filter(pl.col("kind").is_in(["iteration", "stage"]))  # which it is told by: of counts there are many
+    own = own.join(spans.select("span"), on="span", how="semi")
     missed = uncounted(spans, pl.concat([own, process], how="diagonal_relaxed"), record.iterations)
     if missed is not None:
         subject = f"{missed.share:.1%} of the process's CPU time was not counted"

@@ -29,6 +29,10 @@ two."""
 ENOUGH: Final = 0.4
 """Of the iterations of a pass that are done at least, however long they take."""
 
+ENOUGH_CALLS: Final = 100_000
+"""Of layers, unless the user says how many times or how long: what they leave takes memory (50 MB) and time when all is
+measured, and of a model of thousands of layers hardly any takes a share that is worth knowing better."""
+
 FEWEST: Final = 3
 """Iterations of a pass that goes on for some time, however long one takes."""
 
@@ -94,12 +98,15 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def that_fit(plan: PassPlan, once_s: float | None, calls: int, event_sets: int) -> int:
     """How many iterations a pass does of which one takes ``once_s`` (None: not known) and calls layers ``calls`` times:
-    those planned, or as many as take ``enough_s``; yet ``ENOUGH`` of them, and ``REPETITIONS`` for each event set; but
-    no more than bring ``most_calls``, beside the first."""
+    those planned, or as many as take ``enough_s`` and bring ``ENOUGH_CALLS``; yet ``ENOUGH`` of them, and
+    ``REPETITIONS`` for each event set; but no more than bring ``most_calls``, beside the first."""
     number = plan.iterations
-    if plan.enough_s is not None and once_s:
+    if plan.enough_s is not None:
         least = max(math.ceil(ENOUGH * plan.iterations), REPETITIONS * event_sets)
-        number = min(number, max(least, int(plan.enough_s / once_s)))
+        if once_s:
+            number = min(number, max(least, int(plan.enough_s / once_s)))
+        if calls:
+            number = min(number, max(least, ENOUGH_CALLS // calls))
     if plan.most_calls is not None and calls:
         number = min(number, max(1, plan.most_calls // calls))
     return number

@@ -18,7 +18,7 @@ from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricD
 from hwprof.run.notes import Note
 from hwprof.run.process_events import SESSION_EVENTS
 from hwprof.run.schema import TABLES, conform, require_values
-from hwprof.session.pass_rows import PassRows
+from hwprof.session.pass_rows import MANY, PassRows
 from hwprof.session.plan import CollectorPlan
 
 MOST_NESTED: Final = 100
@@ -91,13 +91,12 @@ class PassResults:
         events, series = {event.name for event in said.events}, set[str]()
         try:
             for tables in chain([collected.tables], further):
-                kept = {
-                    table: self._conforming(table, frame) for table, frame in tables.items() if not frame.is_empty()
-                }
-                events |= _events_of(kept)
-                series |= _names(kept, "series", "name")
-                for table, frame in kept.items():
-                    rows.add(table, frame)
+                for table, frame in tables.items():
+                    for some in frame.iter_slices(MANY):
+                        kept = self._conforming(table, some)
+                        events |= _names(table, kept, ("counts", "kernel_counts"), "event")
+                        series |= _names(table, kept, ("series",), "name")
+                        rows.add(table, kept)
             self._require_own_names(events, series)
         except BaseException:
             rows.discard()
@@ -159,12 +158,8 @@ class PassResults:
         return place(frame, spans, first)
 
 
-def _events_of(rows: Mapping[str, pl.DataFrame]) -> set[str]:
-    return _names(rows, "counts", "event") | _names(rows, "kernel_counts", "event")
-
-
-def _names(rows: Mapping[str, pl.DataFrame], table: str, column: str) -> set[str]:
-    return set(rows[table][column].unique()) if table in rows else set()
+def _names(table: str, rows: pl.DataFrame, of_tables: Collection[str], column: str) -> set[str]:
+    return set(rows[column].unique()) if table in of_tables else set()
 
 
 def place(frame: pl.DataFrame, spans: pl.DataFrame, first: int) -> pl.DataFrame:

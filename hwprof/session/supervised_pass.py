@@ -88,6 +88,7 @@ class Pass:
         self._measuring = False
         self._halting = False
         self._held = held or interruption.Held(partial(self._progress.tell, plan.name))
+        self._asked = "interrupted by the user"
         self._predicted = ""
 
     def prepare(self) -> None:
@@ -194,10 +195,11 @@ class Pass:
         failed = [*external.records, *launching.records, *self.plan.left_out]
         keep(self._run, self._folder, record, self._finished, collected, failed)
         if self.interrupted and self._finished.interrupted:
-            record.reason = f"interrupted by the user {self._finished.interrupted}"
+            record.reason = f"{self._asked} {self._finished.interrupted}"
         if self._halting:
             record.kept = True
-            record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
+            record.reason = f"{self._asked} {self._finished.interrupted or 'when all was counted'}"
+            self.heed()
             raise KeyboardInterrupt
 
     def _note(self, worker: WorkerProcess, stopped: StoppedWorker) -> None:
@@ -230,7 +232,7 @@ class Pass:
     def _listen(self, worker: WorkerProcess, limit: TimeLimit) -> None:
         """Hears the worker to its last word. The first Ctrl-C tells one that measures to come to an end, with the
         iterations done so far, with which its pass is complete, or with the layers of a slow one; the second one ends
-        it."""
+        it. So does a signal that ends a process, which comes a second time by itself."""
         while True:
             try:
                 while self._finished is None and (message := worker.inbox.next()) is not None:
@@ -239,14 +241,15 @@ class Pass:
                 return
             except KeyboardInterrupt as interrupt:
                 asked_before = self._halting or self.interrupted
-                if not (self._measuring and self.plan.halts and interruption.can_wait(interrupt)) or asked_before:
+                if not (self._measuring and self.plan.halts) or asked_before:
                     raise
+                self._asked = str(interrupt) or self._asked
                 worker.interrupt()
                 if self.plan.slow:
                     self._halting = True
                     self._begin(Phase.HALTING)
-                else:
-                    self._held.came = True
+                if not self.plan.slow or isinstance(interrupt, interruption.EndedBySignal):
+                    self._held.take(interrupt)
 
     def _hear(self, message: Message) -> None:
         if self._external is not None:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hwprof.analysis.large_tables import some_at_a_time
 from hwprof.analysis.python_stacks import looks_of, of_pipeline, while_alive
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
@@ -24,7 +25,7 @@ from hwprof.trace.python_functions import write_python_functions
 from hwprof.trace.sample_tracks import SampleTracks
 from hwprof.trace.series import write_series
 from hwprof.trace.slice_annotations import Known, SliceAnnotations, counts_by_span, nothing_known
-from hwprof.trace.slice_metrics import slice_metrics_of, some_at_a_time
+from hwprof.trace.slice_metrics import slice_metrics_of
 from hwprof.trace.slices import Placed, write_annotated, write_columns
 from hwprof.trace.time_windows import Window, windows
 from hwprof.trace.tracks import LAYER, OPERATOR, RATES, Tracks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from hwprof.analysis import instrumented, metrics, summary, uncounted
 from hwprof.analysis.attribution import owned_counts
+from hwprof.analysis.large_tables import some_at_a_time
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.run.process_events import COUNTED_WINDOW, COVERAGE_EVENTS
@@ -19,9 +20,6 @@ MetricValues: TypeAlias = Mapping[str, float]
 """By the metric's name, as the report's JSON has it."""
 
 _CALL: Final = ["path", "call"]
-
-COUNTS: Final = 100_000
-"""That are attributed at a time: one iteration of 10,000 layers has a million, which would take 400 MB."""
 
 
 class InstrumentedCounts(NamedTuple):
@@ -94,16 +92,6 @@ class SliceMetrics:
         if self._exact is not None:
             frame = frame.join(self._exact.operands, on=_CALL, how="left")
         return metrics.values(frame, self._definitions)
-
-
-def some_at_a_time(spans: pl.DataFrame, counts: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Spans, with their counts: about ``COUNTS`` of these."""
-    parts = counts.height // COUNTS + 1
-    if parts == 1:
-        yield spans, counts
-        return
-    for part in spans.iter_slices(spans.height // parts + 1):
-        yield part, counts.join(part.select("span"), on="span", how="semi")
 
 
 def _duration() -> pl.Expr:

@@ -82,23 +82,34 @@ def ignores():
 
 
 @pytest.mark.parametrize("long", [("--time", "3000"), ("--iterations", "1000000")])
-@pytest.mark.parametrize("model", ["model", "ignores"])
-def test_ctrl_c_ends_a_pass_that_measures_and_keeps_it(tmp_path: Path, long: tuple[str, str], model: str) -> None:
-    """Also where the model's code does not let the signal be heard; what comes after it is told of."""
+@pytest.mark.parametrize(
+    ("model", "sent", "says", "reason"),
+    [
+        ("model", signal.SIGINT, "interrupted", "interrupted by the user"),
+        ("ignores", signal.SIGINT, "interrupted", "interrupted by the user"),
+        ("model", signal.SIGTERM, "ended by SIGTERM", "ended by SIGTERM"),
+        ("ignores", signal.SIGHUP, "ended by SIGHUP", "ended by SIGHUP"),
+    ],
+)
+def test_what_asks_for_the_end_of_a_pass_that_measures_keeps_it(
+    tmp_path: Path, long: tuple[str, str], model: str, sent: signal.Signals, says: str, reason: str
+) -> None:
+    """Also where the model's code does not let Ctrl-C be heard; what comes after it is told of."""
     (tmp_path / "counts.py").write_text(COUNTS)
     options = ("--model", f"counts:{model}", "--input-shape", "1,3")
     process = start_hwprof("collect", *options, *long, "--passes", "measure,trace", cwd=tmp_path)
     while not (tmp_path / "called").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     printed, errors = process.communicate(timeout=180)
-    assert process.returncode == 130 and messages(errors) == ["hwprof: interrupted"]
+    assert process.returncode == 128 + sent and messages(errors)[-1] == f"hwprof: {says}"
+    assert not any("Traceback" in line for line in messages(errors))
     measure, *others = RunDirectory.latest(tmp_path / "results").manifest.passes
     assert measure.status == "completed" and len(measure.iterations) >= 40
-    assert (measure.reason or "").startswith("interrupted by the user after ")
+    assert (measure.reason or "").startswith(f"{reason} after ")
     assert [(one.name, one.status) for one in others][:1] == [("trace", "interrupted")]
-    assert "LOST   pass measure ended early: interrupted by the user" in printed
+    assert f"LOST   pass measure ended early: {reason}" in printed
     assert "Try: collect again" in printed
 
 
@@ -215,6 +226,30 @@ def test_what_ends_a_run_when_all_is_measured_keeps_the_pass(
     run = RunDirectory.latest(tmp_path / "results")
     assert [(record.name, record.status) for record in run.manifest.passes][:1] == [("measure", "completed")]
     assert "yolov8n" in printed
+
+
+def test_a_pass_that_does_not_end_is_not_waited_for_when_a_process_shall_end(tmp_path: Path) -> None:
+    """A forward of a minute: five seconds are what whoever sends SIGTERM has."""
+    (tmp_path / "sleeps.py").write_text(
+        "import time\nfrom pathlib import Path\nimport torch\n"
+        "class Sleeps(torch.nn.Linear):\n"
+        "    def forward(self, x):\n"
+        "        Path('called').touch()\n"
+        "        time.sleep(0.1 if not Path('long').exists() else 60)\n"
+        "        return super().forward(x)\n"
+        "def model(): return Sleeps(3, 2)\n"
+    )
+    options = ("--model", "sleeps:model", "--input-shape", "1,3", "--time", "3000", "--passes", "measure")
+    process = start_hwprof("collect", *options, cwd=tmp_path)
+    _wait_for(tmp_path, "raw/measure/perf")
+    (tmp_path / "long").touch()
+    time.sleep(1)
+    begin_s = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 143, errors
+    assert 4 < time.monotonic() - begin_s < 30
+    assert messages(errors)[-1] == "hwprof: ended by SIGTERM"
 
 
 def test_a_run_killed_at_any_moment_can_be_read(tmp_path: Path) -> None:

@@ -181,7 +181,8 @@ def test_what_goes_wrong_unasked_is_recorded_and_no_failure(tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_an_interruption_keeps_the_layers_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_keeps_the_layers_done(tmp_path: Path, sent: signal.Signals) -> None:
     run = start_hwprof(*arguments(tmp_path, "slow", "--counters", "instrumented"), cwd=tmp_path)
     called = tmp_path / "called"
     deadline = time.monotonic() + 200
@@ -189,9 +190,9 @@ def test_an_interruption_keeps_the_layers_done(tmp_path: Path) -> None:
         assert run.poll() is None, run.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(sent)
     _, said = run.communicate(timeout=100)
-    assert run.returncode == 130, said
+    assert run.returncode == 128 + sent, said
     kept, records = passes(tmp_path)
     own = records["instrumented"]
     assert (own.status, own.kept) == ("interrupted", True)

@@ -218,10 +218,22 @@ def test_kernels_are_the_same_however_many_rows_are_looked_at_at_once(
     assert rows(apart, *columns) == rows(together, *columns)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(1, 100)), max_size=60),
+    st.lists(st.lists(st.integers(0, 8), min_size=2, max_size=2).map(sorted), max_size=8),
+)
+def test_counts_of_a_span_are_the_same_alone(entries: list[tuple[int, int, int]], spans: list[list[int]]) -> None:
+    made = sums(log([7, 8], entries, [len(entries) * (edge + 1) // 9 for edge in range(9)]))
+    wanted = [CountedSpan(number, 0, *edges) for number, edges in enumerate(spans)]
+    together = count(made, wanted, EDGES, [INSTRUCTIONS, MEMORY], MAIN)
+    alone = [count(made, [span], EDGES, [INSTRUCTIONS, MEMORY], MAIN) for span in wanted]
+    assert together.value.tolist() == [value for one in alone for value in one.value.tolist()]
+
+
 def test_amounts_of_any_size_are_kept() -> None:
     """Columns are of the smallest type that holds them; sums of them, and of columns of other types, are not."""
     made = sums(log([7], [(0, 0, 80), (0, 0, 1 << 40)], [1, 2]))
-    assert {fact.values.itemsize for fact in made.facts} == {1, 8}
+    assert {part.values.itemsize for fact in made.facts for part in fact.parts} == {1, 8}
     both = [CountedSpan(0, 0, 0, 1)]
     assert count(made, both, np.array([0, 1]), [INSTRUCTIONS, MEMORY], MAIN).value.tolist() == [3 << 40, 3 << 40]
     assert count_kernels(made, both, np.array([0, 1]), [INSTRUCTIONS]).value.tolist() == [3 << 40]

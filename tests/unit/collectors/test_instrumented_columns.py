@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.instrumented.columns import Column, joined, narrowed
+from collectors.instrumented.columns import Column, Part, packed
 
 AMOUNTS = st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 1 << 62))
 
 
-@given(st.lists(st.lists(AMOUNTS, max_size=30), min_size=1, max_size=5), st.integers(0, 150), st.integers(0, 150))
+@given(st.lists(st.lists(AMOUNTS, max_size=30), max_size=5), st.integers(0, 150), st.integers(0, 150))
 def test_rows_are_those_of_the_parts(parts: list[list[int]], one: int, other: int) -> None:
-    column = joined([narrowed(np.array(part, np.int64)) for part in parts])
+    column = Column([packed(np.array(part, np.int64)) for part in parts])
     rows = [amount for part in parts for amount in part]
     begin, end = sorted(min(bound, len(rows)) for bound in (one, other))
     assert column.rows == len(rows)
@@ -22,12 +22,12 @@ def test_rows_are_those_of_the_parts(parts: list[list[int]], one: int, other: in
 
 def test_what_is_mostly_nothing_takes_next_to_nothing() -> None:
     amounts = np.zeros(1_000_000, np.int64)
-    assert _bytes(joined([narrowed(amounts)])) == 0
+    assert _bytes(packed(amounts)) == 0
     amounts[::1000] = 70_000
-    assert _bytes(joined([narrowed(amounts[:500_000]), narrowed(amounts[500_000:])])) == 1000 * 8
-    dense = joined([narrowed(amounts + 1)])
+    assert _bytes(packed(amounts)) == 1000 * 8
+    dense = packed(amounts + 1)
     assert dense.places is None and _bytes(dense) == 4_000_000
 
 
-def _bytes(column: Column) -> int:
-    return column.values.nbytes + (column.places.nbytes if column.places is not None else 0)
+def _bytes(part: Part) -> int:
+    return part.values.nbytes + (part.places.nbytes if part.places is not None else 0)

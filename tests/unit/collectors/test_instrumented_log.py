@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.instrumented import log as log_module
+from collectors.instrumented import nameless_file
 from collectors.instrumented.log import Log, LogFile
 from collectors.instrumented.memory import LOG_ENTRY, SharedMemory
 
@@ -87,8 +87,8 @@ def test_room_is_left_to_what_was_measured_before(
     file = LogFile(memory.shared, tmp_path, enough=ENOUGH)
     memory.edge([1, 2, 3, 4])
     file.empty_if_long()
-    monkeypatch.setattr(log_module, "RESERVE_BYTES", 1 << 62)
+    monkeypatch.setattr(nameless_file, "RESERVE_BYTES", 1 << 62)
     memory.edge([5, 6, 7, 8])
     file.empty_if_long()
     assert file.failure is not None and file.failure.errno == errno.ENOSPC
-    assert file._file is not None and file._file.closed
+    assert file._file is not None and file._file._file.closed

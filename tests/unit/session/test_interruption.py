@@ -13,7 +13,7 @@ import pytest
 
 from hwprof.cli import collect, products
 from hwprof.cli.collect import _interrupted
-from hwprof.session.interruption import ENDING, EndedBySignal, Held, can_wait, name_of, signals_interrupt
+from hwprof.session.interruption import ENDING, EndedBySignal, Held, name_of, signals_interrupt
 from tests.support.synthetic_run import build
 
 
@@ -38,8 +38,6 @@ def test_the_first_signal_interrupts_and_the_next_does_not() -> None:
         signal.raise_signal(signal.SIGHUP)
         signal.raise_signal(signal.SIGTERM)
     assert caught.value.number == signal.SIGTERM
-    assert not can_wait(caught.value)
-    assert can_wait(KeyboardInterrupt())
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -87,6 +85,40 @@ def test_one_that_ends_a_process_is_not_held_for_long(number: signal.Signals) ->
         held.end()
     assert caught.value.number == number and time.monotonic() - began_s < 10
     assert told == [f"{number.name} came: keeping what is measured, if that takes 0.2 s at most"]
+
+
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("waited_s", [0.5, 0])
+def test_one_that_was_raised_is_taken_as_one_that_comes(number: signal.Signals, waited_s: float) -> None:
+    """It comes a second time by itself, or from whoever sends it, and not a third time."""
+    told: list[str] = []
+    with signals_interrupt():
+        held = Held(told.append, longest_s=0.2)
+        with pytest.raises(EndedBySignal) as first:
+            signal.raise_signal(number)
+        held.take(first.value)
+        assert held.came
+        with pytest.raises(EndedBySignal) as second:
+            if waited_s:
+                time.sleep(20)
+            else:
+                signal.raise_signal(number)
+        signal.raise_signal(number)
+        held.end()
+        with pytest.raises(EndedBySignal) as later:
+            held.heed()
+        signal.raise_signal(number)
+    assert second.value.number == later.value.number == number
+    assert told == [f"{number.name} came: keeping what is measured, if that takes 0.2 s at most"]
+
+
+def test_ctrl_c_that_was_raised_is_taken_as_one_that_may_be_held_for_long() -> None:
+    held = Held(longest_s=0.1)
+    held.take(KeyboardInterrupt())
+    time.sleep(0.3)
+    assert held.came
+    with pytest.raises(KeyboardInterrupt):
+        held.heed()
 
 
 def test_ctrl_c_is_said_to_be_held_and_may_be_so_for_long() -> None:

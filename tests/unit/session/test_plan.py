@@ -66,8 +66,17 @@ def test_of_a_trace_whole_iterations_are_left_out(calls: int, number: int) -> No
     for iterations in (None, 20):
         _, trace = plan_passes([], ["measure", "trace"], iterations=iterations, warmup=2)
         assert that_fit(trace, 0.01, calls, 0) == number
-    measure, _ = plan_passes([], ["measure", "trace"], iterations=None, warmup=2)
-    assert that_fit(measure, 0.01, calls, 0) == 20
+
+
+@pytest.mark.parametrize(
+    ("calls", "sets", "number"),
+    [(0, 1, 20), (5_000, 1, 20), (5_001, 1, 19), (10_000, 1, 10), (10**6, 1, 8), (10**6, 7, 14)],
+)
+def test_a_model_of_thousands_of_layers_is_measured_less_often(calls: int, sets: int, number: int) -> None:
+    """Unless the user says how many times."""
+    measure, asked = (plan_passes([], ["measure"], iterations=given, warmup=2)[0] for given in (None, 20))
+    assert that_fit(measure, 0.01, calls, sets) == number
+    assert that_fit(asked, 0.01, calls, sets) == 20
 
 
 def test_only_who_says_how_many_gets_all_of_them() -> None:
