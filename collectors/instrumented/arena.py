@@ -18,6 +18,7 @@ from typing import Final
 
 PROT_NONE: Final = 0
 PROT_READ_WRITE: Final = 3
+MADV_DONTNEED: Final = 4
 MAP_PRIVATE_ANONYMOUS: Final = 0x22
 MAP_FIXED: Final = 0x10
 MAP_NORESERVE: Final = 0x4000
@@ -38,6 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 class Arena:
@@ -82,6 +84,11 @@ class Arena:
 def reserve(size: int) -> int:
     """Address space that becomes memory where it is written."""
     return _map(0, size, PROT_READ_WRITE)
+
+
+def give_back(address: int, size: int) -> None:
+    """What ``reserve`` gave is address space again, until it is written to."""
+    _libc.madvise(address, size, MADV_DONTNEED)
 
 
 def _map(address: int, size: int, protection: int, flags: int = 0) -> int:

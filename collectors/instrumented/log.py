@@ -19,8 +19,8 @@ from collectors.instrumented.nameless_file import NamelessFile
 
 Integers = npt.NDArray[np.int64]
 
-ENOUGH_ENTRIES: Final = 4_194_304
-"""A log of so many is emptied: 64 MB. What is added between two looks has room beside them."""
+ENOUGH_ENTRIES: Final = 1_048_576
+"""A log of so many is emptied: 16 MB. What is added between two looks has room beside them."""
 
 
 class LogFile:
@@ -47,6 +47,7 @@ class LogFile:
             self._empty()
         if self._file is None or self.failure is not None:
             return self._memory.log()
+        self._memory.give_log_back()
         self._map = self._file.mapped()
         return np.frombuffer(self._map, LOG_ENTRY)
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.arena import Arena, reserve
+from collectors.instrumented.arena import Arena, give_back, reserve
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.signal_handlers import SIGNALS
 
@@ -223,6 +223,10 @@ class SharedMemory:
         """Whoever calls this has kept what there is, and it begins anew."""
         self.control.log_given += self.control.log_used
         self.control.log_used = 0
+
+    def give_log_back(self) -> None:
+        """Of a log that was taken the memory is not needed for now."""
+        give_back(self.control.log, LOG_ENTRIES * LOG_ENTRY.itemsize)
 
     def log_ends(self) -> npt.NDArray[np.int64]:
         """For each edge, how many entries the log had after it."""

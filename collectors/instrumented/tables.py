@@ -30,6 +30,8 @@ from hwprof.run.process_events import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOL
 AT_ONCE: Final = 1024
 """Spans whose counts are made at a time: a hundred thousand rows, of two threads."""
 
+MEASURED: Final = "measured"
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -58,7 +60,7 @@ class Tables:
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each instrumented thread and event."""
         some = (spans[begin : begin + AT_ONCE] for begin in range(0, max(len(spans), 1), AT_ONCE))
-        return pl.concat(frame for part in some for frame in self._counts(part))
+        return pl.concat(frame.cast(self._names) for part in some for frame in self._counts(part))
 
     def _counts(self, spans: Sequence[CountedSpan]) -> Iterator[pl.DataFrame]:
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
@@ -87,7 +89,7 @@ class Tables:
             pl.DataFrame({**of_spans, "value": value}).with_columns(
                 event=pl.lit(event),
                 tid=pl.lit(WHOLE_PROCESS_TID, pl.Int32),
-                provenance=pl.lit("measured"),
+                provenance=pl.lit(MEASURED),
             )
             for event, value in values.items()
         )
@@ -109,6 +111,14 @@ class Tables:
     def _edges(self) -> Integers:
         """For each edge of the spans its number in the log, which also has those that end progress."""
         return np.setdiff1d(np.arange(self.first_edge, self.log.edges), np.array(self.progress, dtype=np.int64))
+
+    @cached_property
+    def _names(self) -> pl.Schema:
+        """The types of names that a million rows have: numbers."""
+        events = [event.full_name for tally in self._tallies for event in tally.events]
+        provenances = dict.fromkeys([*(tally.provenance for tally in self._tallies), MEASURED])
+        names = {"event": [*events, COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME], "provenance": [*provenances]}
+        return pl.Schema({column: pl.Enum(texts) for column, texts in names.items()})
 
     @cached_property
     def _tallies(self) -> list[Tally]:

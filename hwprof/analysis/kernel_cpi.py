@@ -89,18 +89,17 @@ class CpiByTime:
     @property
     def _in_leaves(self) -> pl.DataFrame:
         """What is of leaf layers: up to millions of rows, so with numbers for texts, and made when it is asked for."""
-        working = self._where("domain", pl.col("domain") != WAITING_DOMAIN) & self._where(
-            "layer", ~is_rest(pl.col("layer"))
+        working = self._those("domain", pl.col("domain") != WAITING_DOMAIN)
+        leaves = self._those("layer", ~is_rest(pl.col("layer")))
+        found = self.instructions.filter(
+            pl.col("domain").is_in(working.implode()) & pl.col("layer").is_in(leaves.implode())
         )
-        return self.instructions.filter(working).select(
-            "layer", "library", "domain", name="kernel", instructions="value"
-        )
+        return found.select("layer", "library", "domain", name="kernel", instructions="value")
 
-    def _where(self, column: str, condition: pl.Expr) -> pl.Expr:
-        """A condition on a column's texts, as one on their numbers; null meets none."""
+    def _those(self, column: str, condition: pl.Expr) -> pl.Series:
+        """A column's texts that meet a condition, as numbers."""
         texts = self.instructions.select(pl.col(column).unique().cast(pl.String))
-        meeting = texts.filter(condition).to_series().cast(self.instructions.schema[column])
-        return pl.col(column).is_in(meeting.implode())
+        return texts.filter(condition).to_series().cast(self.instructions.schema[column])
 
     @cached_property
     def _leaves(self) -> pl.DataFrame:
@@ -118,7 +117,8 @@ class CpiByTime:
     @cached_property
     def layers(self) -> pl.DataFrame:
         """One row a leaf layer, ``layer`` its path."""
-        reads = pl.col("instructions").filter(pl.col("name").cast(pl.String).is_in(CLOCK_READS)).sum()
+        clock_reads = self._those("kernel", pl.col("kernel").is_in(CLOCK_READS))
+        reads = pl.col("instructions").filter(pl.col("name").is_in(clock_reads.implode())).sum()
         by_number = self._in_leaves.group_by("layer").agg(
             clocked=reads / pl.col("instructions").sum(), instructions=pl.col("instructions").sum()
         )
@@ -148,8 +148,11 @@ class CpiByTime:
         """One row a leaf layer and kernel (``KEYS``) that was sampled there, and one a kernel over all of these layers
         (``layer`` is null) that did the same work in both passes."""
         others = self.layers.filter(pl.col("reason").is_in(OTHER_WORK)).select("layer", other_work="reason")
-        of_number = pl.col("layer").cast(self._in_leaves.schema["layer"])
-        counted = self._in_leaves.join(others.with_columns(of_number), on="layer", how="left")
+        counted, of_number = (
+            self._in_leaves,
+            others.with_columns(pl.col("layer").cast(self.instructions.schema["layer"])),
+        )
+        is_other = pl.col("layer").is_in(of_number["layer"].implode())
         # of a kernel's layers also those where it was sampled and not counted, or the other way round
         times = self.times.join(others, on="layer", how="anti").join(self._surplus, on="layer", how="left")
         traced = pl.when(pl.col("domain") != JIT_DOMAIN).then(pl.min_horizontal("surplus_ns", "work_ns"))
@@ -161,9 +164,14 @@ class CpiByTime:
         everywhere = in_cells.group_by(KEYS).agg(pl.col("samples", "work_ns", "traced_ns").sum())
         single = self.counted_in(self.times).join(others, on="layer", how="left")
         single = single.join(times.drop("cpu_ns", "cell", "surplus_ns"), on=["layer", *KEYS], how="left")
-        alike = counted.filter(pl.col("other_work").is_null()).group_by(KEYS).agg(pl.col("instructions").sum())
-        together = alike.cast(TEXTS).join(everywhere, on=KEYS, how="left")
-        elsewhere = counted.group_by(KEYS).agg(pl.col("other_work").drop_nulls().sort().first()).cast(TEXTS)
+        alike = counted.filter(~is_other) if others.height else counted
+        sums = alike.group_by(KEYS).agg(pl.col("instructions").sum())
+        together = sums.cast(TEXTS).join(everywhere, on=KEYS, how="left")
+        reasons = counted.filter(is_other).join(of_number, on="layer").group_by(KEYS)
+        elsewhere = (
+            counted.select(KEYS).unique().join(reasons.agg(pl.col("other_work").sort().first()), on=KEYS, how="left")
+        )
+        elsewhere = elsewhere.cast(TEXTS)
         few = pl.col("samples").fill_null(0) < FEW_SAMPLES
         together = elsewhere.join(together, on=KEYS, how="left").with_columns(
             other_work=pl.when(few).then("other_work")  # most of it was met in layers that are left out

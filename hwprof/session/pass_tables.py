@@ -73,7 +73,7 @@ def _count(collector: Collector, result: Collected, record: PassRecord, recorder
     result.tables = {**result.tables, "counts": collector.counts(recorder.counted_spans())}
 
 
-def _by_kernel(collector: Collector, recorder: SpanRecorder) -> Iterator[Mapping[str, pl.DataFrame]]:
+def _by_kernel(collector: Collector, recorder: SpanRecorder) -> Iterator[dict[str, pl.DataFrame]]:
     """What a counter's edges come to by kernel, some spans at a time."""
     if not counts_at_edges(collector):
         return
@@ -91,7 +91,7 @@ def _note_uncounted(result: Collected, spans: pl.DataFrame, process: pl.DataFram
     if own is None or own.is_empty():
         return
     spans = spans.filter(pl.col("kind").is_in(["iteration", "stage"]))  # which it is told by: of counts there are many
-    own = own.join(spans.select("span"), on="span", how="semi")
+    own = own.join(spans.select("span"), on="span", how="semi").cast({"event": pl.String, "provenance": pl.String})
     missed = uncounted(spans, pl.concat([own, process], how="diagonal_relaxed"), record.iterations)
     if missed is not None:
         subject = f"{missed.share:.1%} of the process's CPU time was not counted"

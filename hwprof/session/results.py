@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -81,7 +81,7 @@ class PassResults:
         self._rows = PassRows(folder)
 
     def keep(
-        self, planned: CollectorPlan, collected: Collected, further: Iterable[Mapping[str, pl.DataFrame]] = ()
+        self, planned: CollectorPlan, collected: Collected, further: Iterable[dict[str, pl.DataFrame]] = ()
     ) -> None:
         """Keeps all of it, and ``further`` rows by table, which are made as they are asked for. Raises
         ``polars.exceptions.PolarsError`` and ``HwprofError`` for rows that fit no table, and ``ValueError`` or
@@ -89,11 +89,11 @@ class PassResults:
         said = checked(collected)
         rows = PassRows(self._folder)
         events, series = {event.name for event in said.events}, set[str]()
+        tables, collected.tables = dict(collected.tables), {}  # of a million rows, which are kept once
         try:
-            for tables in chain([collected.tables], further):
-                for table, frame in tables.items():
-                    for some in frame.iter_slices(MANY):
-                        kept = self._conforming(table, some)
+            for more in chain([tables], further):
+                for table in [*more]:
+                    for kept in self._conforming(table, more.pop(table)):
                         events |= _names(table, kept, ("counts", "kernel_counts"), "event")
                         series |= _names(table, kept, ("series",), "name")
                         rows.add(table, kept)
@@ -143,12 +143,15 @@ class PassResults:
     def _of_pass(self, table: str, frame: pl.DataFrame) -> pl.DataFrame:
         return conform(table, frame.with_columns(pl.lit(self._record.name).alias("pass")))
 
-    def _conforming(self, table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    def _conforming(self, table: str, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Some rows at a time."""
         if table not in TABLES:
             raise HwprofError(f"there is no table {table}")
-        conforming = self._of_pass(table, self._placed(frame) if table == "spans" else frame)
-        require_values(table, conforming)
-        return conforming
+        placed = self._placed(frame) if table == "spans" else frame
+        for some in placed.iter_slices(MANY):
+            conforming = self._of_pass(table, some)
+            require_values(table, conforming)
+            yield conforming
 
     def _placed(self, frame: pl.DataFrame) -> pl.DataFrame:
         spans = self._spans()

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hwprof.analysis.large_tables import some_at_a_time
+from hwprof.analysis.large_tables import numbered, some_at_a_time
 from hwprof.analysis.python_stacks import looks_of, of_pipeline, while_alive
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
@@ -142,12 +142,10 @@ class PassWriter:
     ) -> None:
         """``workers`` has the flows from a layer's span to the threads that work for it."""
         numbers = spans["span"]
-        counts = (
-            self._counts.filter(pl.col("span").is_between(numbers.min(), numbers.max()))
-            .join(spans.lazy().select("span"), on="span", how="semi")
-            .collect(engine="streaming")
-            .sort("span", maintain_order=True)
-        )
+        of_spans = self._counts.filter(pl.col("span").is_between(numbers.min(), numbers.max())).drop("pass")
+        wanted = pl.col("span").is_in(numbers.implode())  # and no join, which would not keep the rows' order
+        counts = of_spans.filter(wanted).collect(engine="streaming")
+        counts = numbered(counts, "event", "provenance").sort("span", maintain_order=True)
         known = Known(counts_by_span(counts), self._slice_metrics.derive(spans, counts))
         parts = {(kind, tid): rows for (kind, tid), rows in spans.partition_by("kind", "tid", as_dict=True).items()}
         sources: dict[int, dict[int, list[int]]] = {}
