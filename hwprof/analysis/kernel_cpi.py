@@ -148,10 +148,7 @@ class CpiByTime:
         """One row a leaf layer and kernel (``KEYS``) that was sampled there, and one a kernel over all of these layers
         (``layer`` is null) that did the same work in both passes."""
         others = self.layers.filter(pl.col("reason").is_in(OTHER_WORK)).select("layer", other_work="reason")
-        counted, of_number = (
-            self._in_leaves,
-            others.with_columns(pl.col("layer").cast(self.instructions.schema["layer"])),
-        )
+        of_number = others.with_columns(pl.col("layer").cast(self.instructions.schema["layer"]))
         is_other = pl.col("layer").is_in(of_number["layer"].implode())
         # of a kernel's layers also those where it was sampled and not counted, or the other way round
         times = self.times.join(others, on="layer", how="anti").join(self._surplus, on="layer", how="left")
@@ -164,14 +161,14 @@ class CpiByTime:
         everywhere = in_cells.group_by(KEYS).agg(pl.col("samples", "work_ns", "traced_ns").sum())
         single = self.counted_in(self.times).join(others, on="layer", how="left")
         single = single.join(times.drop("cpu_ns", "cell", "surplus_ns"), on=["layer", *KEYS], how="left")
+        counted = self._in_leaves
         alike = counted.filter(~is_other) if others.height else counted
         sums = alike.group_by(KEYS).agg(pl.col("instructions").sum())
         together = sums.cast(TEXTS).join(everywhere, on=KEYS, how="left")
-        reasons = counted.filter(is_other).join(of_number, on="layer").group_by(KEYS)
-        elsewhere = (
-            counted.select(KEYS).unique().join(reasons.agg(pl.col("other_work").sort().first()), on=KEYS, how="left")
-        )
-        elsewhere = elsewhere.cast(TEXTS)
+        of_others = counted.filter(is_other).join(of_number, on="layer").group_by(KEYS)
+        reasons = of_others.agg(pl.col("other_work").sort().first())
+        known = pl.concat([sums.select(KEYS), reasons.select(KEYS)]).unique()
+        elsewhere = known.join(reasons, on=KEYS, how="left", nulls_equal=True).cast(TEXTS)
         few = pl.col("samples").fill_null(0) < FEW_SAMPLES
         together = elsewhere.join(together, on=KEYS, how="left").with_columns(
             other_work=pl.when(few).then("other_work")  # most of it was met in layers that are left out
