@@ -1,22 +1,55 @@
 """A model from a layout file of ours: numbered modules, each with the places its input comes from.
 
+A line of a layout is [where the input comes from, module, arguments]; a negative source counts back from the line
+itself, and the input's channels are known from the sources. A line ``block: [values]`` stands for the lines of that
+block, with the values for the names that it ``takes``. The arguments of a module with channels of its own begin with
+these, which a layout of several sizes (``scales``) multiplies by the width, and its number of bottlenecks by the depth.
+
 Imported only after ``libraries.require_ultralytics``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import nn
 from ultralytics.nn import modules as ultralytics_modules
 
+from hwprof.workload.anchor_head import Detect
 from hwprof.workload.model_registry import read_yaml
-from hwprof.workload.yolov7_blocks import MP, SPPCSPC, Conv, Detect, RepConv, folded
+from hwprof.workload.yolov5_blocks import SPPF
+from hwprof.workload.yolov7_blocks import MP, SP, SPPCSPC, Conv, DownC, ReOrg, RepConv, Shortcut, folded
 
 Concat: Any = ultralytics_modules.Concat  # untyped there
+C3: Any = ultralytics_modules.C3
+
+Line = tuple[int | list[int], str, list[Any]]
+
+CHANNELS_STEP: Final = 8
+"""Channels of a scaled layout are a multiple of it."""
+
+WITH_CHANNELS: Final[Mapping[str, Callable[..., nn.Module]]] = {
+    "Conv": Conv,
+    "C3": C3,
+    "SPPF": SPPF,
+    "SPPCSPC": SPPCSPC,
+    "RepConv": RepConv,
+    "DownC": DownC,
+}
+"""Modules whose first argument says how many channels they put out."""
+
+AS_WIDE: Final[Mapping[str, Callable[..., nn.Module]]] = {
+    "MP": MP,
+    "SP": SP,
+    "Shortcut": Shortcut,
+    "Upsample": nn.Upsample,
+}
+"""Modules that put out as many channels as they take."""
 
 
 class ArchitectureModel(nn.Module):
@@ -49,16 +82,17 @@ class ArchitectureModel(nn.Module):
         self.requires_grad_(False)
 
 
-def build_architecture(file: Path) -> ArchitectureModel:
-    """The model of a layout file, not fused, weights as PyTorch draws them."""
+def build_architecture(file: Path, scale: str | None = None) -> ArchitectureModel:
+    """The model of a layout file, not fused, weights as PyTorch draws them. ``scale``: of several sizes that one."""
     layout = read_yaml(file)
+    builder = _Builder(layout, *(layout["scales"][scale] if scale is not None else (1.0, 1.0)))
     channels: list[int] = []
     modules: list[nn.Module] = []
     sources: list[int | tuple[int, ...]] = []
-    for index, (source, kind, arguments) in enumerate(layout["layers"]):
+    for index, (source, kind, arguments) in enumerate(_lines(layout)):
         places = tuple(_absolute(place, index) for place in (source if isinstance(source, list) else [source]))
         inputs = [channels[place] if place >= 0 else 3 for place in places]
-        module, out = _make(kind, inputs, arguments, layout)
+        module, out = builder.make(kind, inputs, arguments)
         modules.append(module)
         channels.append(out)
         sources.append(places if isinstance(source, list) else places[0])
@@ -66,7 +100,24 @@ def build_architecture(file: Path) -> ArchitectureModel:
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):  # YOLO's own values, not PyTorch's
             module.eps, module.momentum = 1e-3, 0.03
+        elif isinstance(module, Conv) and "activation" in layout:
+            name, *values = layout["activation"]
+            module.act = getattr(nn, name)(*values)
     return model
+
+
+def _lines(layout: Mapping[str, Any]) -> Iterator[Line]:
+    """The layout's lines, blocks written out."""
+    for line in layout["layers"]:
+        if not isinstance(line, dict):
+            yield line
+            continue
+        ((name, values),) = line.items()
+        block = layout["blocks"][name]
+        given = dict(zip(block["takes"], values, strict=True))
+        for source, kind, arguments in block["layers"]:
+            told = given[source] if isinstance(source, str) else source
+            yield told, kind, [given.get(value, value) if isinstance(value, str) else value for value in arguments]
 
 
 def _fuse_conv(block: Any) -> None:
@@ -82,21 +133,30 @@ def _absolute(place: int, index: int) -> int:
     return place if place >= 0 else index + place
 
 
-def _make(kind: str, inputs: list[int], arguments: list[Any], layout: dict[str, Any]) -> tuple[nn.Module, int]:
-    """A line's module and how many channels it puts out."""
-    match kind:
-        case "Conv":
-            return Conv(inputs[0], *arguments), arguments[0]
-        case "SPPCSPC":
-            return SPPCSPC(inputs[0], *arguments), arguments[0]
-        case "RepConv":
-            return RepConv(inputs[0], *arguments), arguments[0]
-        case "Concat":
+@dataclass(frozen=True)
+class _Builder:
+    """Makes the modules of a layout, of one of its sizes."""
+
+    layout: Mapping[str, Any]
+    depth: float
+    width: float
+
+    def make(self, kind: str, inputs: list[int], arguments: list[Any]) -> tuple[nn.Module, int]:
+        """A line's module and how many channels it puts out."""
+        if kind in WITH_CHANNELS:
+            out, *others = arguments
+            out = math.ceil(out * self.width / CHANNELS_STEP) * CHANNELS_STEP
+            if kind == "C3":
+                others[0] = max(round(others[0] * self.depth), 1)
+            return WITH_CHANNELS[kind](inputs[0], out, *others), out
+        if kind in AS_WIDE:
+            return AS_WIDE[kind](*arguments), inputs[0]
+        if kind == "ReOrg":
+            return ReOrg(), 4 * inputs[0]
+        if kind == "Concat":
             return Concat(*arguments), sum(inputs)
-        case "MP":
-            return MP(*arguments), inputs[0]
-        case "Upsample":
-            return nn.Upsample(*arguments), inputs[0]
-        case "Detect":
-            return Detect(layout["classes"], layout["anchors"], layout["strides"], inputs), 0
-    raise ValueError(f"a layout names the module {kind}, which there is not")
+        if kind == "Detect":
+            (grid_in_state,) = arguments
+            classes, anchors, strides = (self.layout[name] for name in ("classes", "anchors", "strides"))
+            return Detect(classes, anchors, strides, inputs, grid_in_state=grid_in_state), 0
+        raise ValueError(f"a layout names the module {kind}, which there is not")

@@ -55,7 +55,7 @@ def _build(entry: ModelEntry, tasks: Any) -> Detector:
     if entry.origin == "hwprof":
         from hwprof.workload.architecture import build_architecture
 
-        module: Any = build_architecture(entry.file)
+        module: Any = build_architecture(entry.file, entry.scale)
         stride, end_to_end = max(module.model[-1].strides), False
     else:
         layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}

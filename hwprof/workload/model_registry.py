@@ -9,8 +9,9 @@ import difflib
 import re
 from functools import cache
 from importlib import resources
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +21,16 @@ from hwprof.workload.libraries import ultralytics_folder
 
 DETECTION_HEADS = frozenset({"Detect", "v10Detect"})
 """The last modules whose output the pipeline can decode into boxes."""
+
+
+SIZE: Final = "_"
+"""Where a size letter stands in the names of our layout files."""
+
+MAIN: Final = "yolov7"
+"""The model that is listed first."""
+
+ANCHOR_FREE: Final = "u"
+"""Ends the names of ultralytics' models that have the name of an original with anchors, as in its own checkpoints."""
 
 
 class ModelEntry(msgspec.Struct, frozen=True):
@@ -62,11 +73,15 @@ def _decoded() -> str:
 
 def _find_by_file(name: str) -> ModelEntry | None:
     """The model, from the files alone whose names are like its own: reading all of them takes a fifth of a second."""
-    own = {entry.name: entry for entry in _own_architectures()}
-    if name in own:
-        return own[name]
-    alike = [entry for file in _ultralytics_files() if _may_hold(file.stem, name) for entry in _scales(file)]
+    own = [entry for file in _own_files() if _may_be(file.stem, name) for entry in _own_sizes(file)]
+    ultralytics = (file for file in _ultralytics_files() if _may_hold(file.stem, name.removesuffix(ANCHOR_FREE)))
+    alike = chain(own, (entry for file in ultralytics for entry in _scales(file)))
     return next((entry for entry in alike if entry.name == name), None)
+
+
+def _may_be(stem: str, name: str) -> bool:
+    """Whether our layout file of that stem may have a size of that name: ``yolov5_6`` has ``yolov5n6``."""
+    return re.fullmatch(re.escape(stem).replace(SIZE, "."), name) is not None
 
 
 def _may_hold(stem: str, name: str) -> bool:
@@ -84,8 +99,22 @@ def _entries() -> dict[str, ModelEntry]:
 
 
 def _own_architectures() -> list[ModelEntry]:
+    return [entry for file in _own_files() for entry in _own_sizes(file)]
+
+
+def _own_files() -> list[Path]:
     with resources.as_file(resources.files("hwprof.workload") / "architectures") as folder:
-        return [ModelEntry(name=file.stem, origin="hwprof", file=file) for file in sorted(folder.glob("*.yaml"))]
+        return sorted(folder.glob("*.yaml"), key=lambda file: (file.stem != MAIN, file.stem))
+
+
+def _own_sizes(file: Path) -> list[ModelEntry]:
+    """One layout file's models: one a size letter, whose place in the name is ``SIZE``."""
+    if SIZE not in file.stem:
+        return [ModelEntry(name=file.stem, origin="hwprof", file=file)]
+    scales = read_yaml(file)["scales"]
+    return [
+        ModelEntry(name=file.stem.replace(SIZE, scale), origin="hwprof", file=file, scale=scale) for scale in scales
+    ]
 
 
 def _ultralytics_models() -> list[ModelEntry]:
@@ -106,12 +135,17 @@ def _scales(file: Path) -> list[ModelEntry]:
     scales = [str(scale) for scale in layout.get("scales") or {}]
     if len(scales) < 2:  # the size is in the file's own name: yolov10n, yolov9c
         scale = scales[0] if scales else None
-        return [ModelEntry(name=file.stem, origin="ultralytics", file=file, scale=scale, head=head)]
+        return [ModelEntry(name=_told_apart(file.stem), origin="ultralytics", file=file, scale=scale, head=head)]
     before, after = _split(file.stem)
     return [
-        ModelEntry(name=f"{before}{scale}{after}", origin="ultralytics", file=file, scale=scale, head=head)
+        ModelEntry(name=_told_apart(f"{before}{scale}{after}"), origin="ultralytics", file=file, scale=scale, head=head)
         for scale in scales
     ]
+
+
+def _told_apart(name: str) -> str:
+    """From an original of that name."""
+    return name + ANCHOR_FREE if any(_may_be(file.stem, name) for file in _own_files()) else name
 
 
 def _split(stem: str) -> tuple[str, str]:

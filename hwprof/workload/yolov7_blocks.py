@@ -132,48 +132,45 @@ class RepConv(nn.Module):
         self.rbr_dense = self.rbr_1x1 = self.rbr_identity = None
 
 
-class Detect(nn.Module):
-    """YOLOv7's anchor head: one 1x1 convolution a stride, and the boxes decoded from it."""
+class ReOrg(nn.Module):
+    """Every second pixel in a channel of its own."""
 
-    anchors: torch.Tensor
-    anchor_grid: torch.Tensor
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, C, H, W) -> (B, 4C, H/2, W/2)."""
+        return torch.cat([x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]], dim=1)
 
-    def __init__(
-        self, nc: int, anchors: Sequence[Sequence[float]], strides: Sequence[int], channels: Sequence[int]
-    ) -> None:
+
+class DownC(nn.Module):
+    """Half the height and width, by a convolution and by pooling side by side."""
+
+    def __init__(self, c1: int, c2: int, k: int = 2) -> None:
         super().__init__()
-        self.nc = nc
-        self.no = nc + 5  # x, y, w, h, objectness, classes
-        self.na = len(anchors[0]) // 2
-        self.strides = tuple(strides)
-        pixels = torch.tensor(anchors, dtype=torch.float32).view(len(anchors), self.na, 2)
-        self.register_buffer("anchors", pixels / torch.tensor(strides, dtype=torch.float32).view(-1, 1, 1))
-        self.register_buffer("anchor_grid", pixels.view(len(anchors), 1, self.na, 1, 1, 2).clone())
-        self.m = nn.ModuleList(nn.Conv2d(c, self.no * self.na, 1) for c in channels)
-        self._grids: dict[tuple[int, int], torch.Tensor] = {}
+        self.cv1 = Conv(c1, c1, 1, 1)
+        self.cv2 = Conv(c1, c2 // 2, 3, k)
+        self.cv3 = Conv(c1, c2 // 2, 1, 1)
+        self.mp = nn.MaxPool2d(kernel_size=k, stride=k)
 
-    def forward(self, features: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Decoded predictions (B, N, 5 + nc) as x, y, w, h in pixels of the input, objectness, class probabilities;
-        and each stride's raw logits (B, anchors, H, W, 5 + nc)."""
-        raw = [self._logits(convolution(x)) for convolution, x in zip(self.m, features, strict=True)]
-        return torch.cat([self._decode(level, x) for level, x in enumerate(raw)], dim=1), raw
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, c1, H, W) -> (B, c2, H/k, W/k)."""
+        return torch.cat((self.cv2(self.cv1(x)), self.cv3(self.mp(x))), dim=1)
 
-    def _logits(self, x: torch.Tensor) -> torch.Tensor:
-        batch, _, height, width = x.shape
-        return x.view(batch, self.na, self.no, height, width).permute(0, 1, 3, 4, 2).contiguous()
 
-    def _decode(self, level: int, logits: torch.Tensor) -> torch.Tensor:
-        batch, _, height, width, _ = logits.shape
-        y = logits.sigmoid()
-        y[..., 0:2] = (y[..., 0:2] * 2.0 - 0.5 + self._grid(height, width)) * self.strides[level]
-        y[..., 2:4] = (y[..., 2:4] * 2.0) ** 2 * self.anchor_grid[level]
-        return y.view(batch, -1, self.no)
+class SP(nn.Module):
+    """Max-pooling that leaves height and width as they are."""
 
-    def _grid(self, height: int, width: int) -> torch.Tensor:
-        """The cells' x and y, (1, 1, H, W, 2); made once a shape, as it is the same in every call."""
-        grid = self._grids.get((height, width))
-        if grid is None:
-            y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-            grid = torch.stack((x, y), dim=2).view(1, 1, height, width, 2).float()
-            self._grids[height, width] = grid
-        return grid
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.m = nn.MaxPool2d(kernel_size=k, stride=1, padding=k // 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, C, H, W) -> the same."""
+        pooled: torch.Tensor = self.m(x)
+        return pooled
+
+
+class Shortcut(nn.Module):
+    """The sum of two."""
+
+    def forward(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Two of (B, C, H, W) -> the same."""
+        return inputs[0] + inputs[1]

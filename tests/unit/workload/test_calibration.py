@@ -66,7 +66,7 @@ def test_both_branches_of_a_dual_head_are_set() -> None:
 
 
 def test_objectness_and_class_share_the_work() -> None:
-    from hwprof.workload.yolov7_blocks import Detect
+    from hwprof.workload.anchor_head import Detect
 
     torch.manual_seed(0)
     head = Detect(80, [[10, 13, 16, 30, 33, 23]], [8], [16])

@@ -143,7 +143,7 @@ def test_repconv_is_one_convolution_after_fusing(inputs: int, outputs: int, stri
 
 
 def test_decodes_as_the_paper_has_it() -> None:
-    from hwprof.workload.yolov7_blocks import Detect
+    from hwprof.workload.anchor_head import Detect
 
     anchors, stride = [[10, 20, 30, 40]], 16
     head = Detect(2, anchors, [stride], [4])
@@ -164,7 +164,7 @@ def test_decodes_as_the_paper_has_it() -> None:
 
 
 def test_makes_a_grid_once_a_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hwprof.workload import yolov7_blocks
+    from hwprof.workload import anchor_head
 
     made: list[tuple[int, ...]] = []
     original: Callable[..., Any] = torch.meshgrid
@@ -174,7 +174,7 @@ def test_makes_a_grid_once_a_shape(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(*tensors, **options)
 
     monkeypatch.setattr(torch, "meshgrid", counting)
-    head = yolov7_blocks.Detect(2, [[10, 20]], [8], [4])
+    head = anchor_head.Detect(2, [[10, 20]], [8], [4])
     for height, width in ((3, 5), (5, 3), (3, 5), (3, 5)):
         head([torch.zeros(1, 4, height, width)])
     assert made == [(3, 5), (5, 3)]
