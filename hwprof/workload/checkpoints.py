@@ -17,10 +17,9 @@ import torch
 from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, first_line
-from hwprof.workload import unpickle
+from hwprof.workload import training_forms, unpickle
+from hwprof.workload.tensors import StateDict, in_single_precision
 from hwprof.workload.tensors_only import scanned
-
-StateDict = dict[str, torch.Tensor]
 
 _STATE_KEYS = ("ema", "model", "model_state_dict", "state_dict")
 """Where training scripts put the weights, the best first."""
@@ -41,12 +40,12 @@ CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), or .safetensors"
 def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None = None) -> bool:
     """Copies a checkpoint's weights into a model that is not fused; every name and shape must fit.
 
-    A checkpoint saved after fusing is loaded into the fused model: ``fuse`` is called first, and the answer is true. A
-    training checkpoint of YOLOv7 has its implicit layers folded into the head's convolutions. Half precision becomes
-    single. Raises ``UsageError`` for a file that is none or does not fit, ``HwprofError`` for one that cannot be read.
+    A checkpoint saved after fusing is loaded into the fused model: ``fuse`` is called first, and the answer is true. Of
+    a training checkpoint of YOLOv7 comes what is deployed (``training_forms``). Half precision becomes single. Raises
+    ``UsageError`` for a file that is none or does not fit, ``HwprofError`` for one that cannot be read.
     """
     state = _stored(path)
-    _fold_implicit(state, model.state_dict())
+    training_forms.deploy(state, model.state_dict())
     fused = fuse is not None and _is_fused(state) and not _is_fused(model.state_dict())
     if fuse is not None and fused:
         fuse()
@@ -71,7 +70,9 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
             f"the weights in {path} do not fit the model: {'; '.join(problems)}", "--model must name their architecture"
         )
     try:
-        model.load_state_dict({key: _single(value) for key, value in state.items() if key in own}, strict=False)
+        model.load_state_dict(
+            {key: in_single_precision(value) for key, value in state.items() if key in own}, strict=False
+        )
     except (RuntimeError, TypeError, ValueError) as error:  # kinds of tensors that cannot be copied
         raise UsageError(f"the weights in {path} do not fit the model: {first_line(error)}") from error
     return fused
@@ -79,7 +80,7 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
 
 def read_state(path: Path) -> StateDict:
     """A checkpoint's tensors by name, floating-point ones in single precision."""
-    return {key: _single(value) for key, value in _stored(path).items()}
+    return {key: in_single_precision(value) for key, value in _stored(path).items()}
 
 
 def _stored(path: Path) -> StateDict:
@@ -112,10 +113,6 @@ def _stored(path: Path) -> StateDict:
 def _kind(value: torch.Tensor) -> tuple[object, ...]:
     """What must be the same for a value to be copied whole."""
     return value.is_nested, value.is_complex(), value.layout, value.is_meta
-
-
-def _single(value: torch.Tensor) -> torch.Tensor:
-    return value.float() if value.is_floating_point() else value
 
 
 def _why(error: Exception) -> str:
@@ -184,29 +181,3 @@ def _find_state(content: Any, seen: set[int] | None = None) -> StateDict:
 def _is_fused(state: StateDict) -> bool:
     """Whether no batch normalisation is left in it."""
     return not any(key.endswith("running_var") for key in state)
-
-
-def _fold_implicit(state: StateDict, own: StateDict) -> None:
-    """Folds YOLOv7's implicit knowledge (added before, multiplied after a head's 1x1 convolution) into it, in place.
-
-    m·(W·(x + a) + b) = (m·W)·x + m·(W·a + b), for each output channel.
-    """
-    for key in [key for key in state if ".ia." in key and key.endswith(".implicit")]:
-        stem, level = key.removesuffix(".implicit").split(".ia.")
-        weight, bias = f"{stem}.m.{level}.weight", f"{stem}.m.{level}.bias"
-        factor = f"{stem}.im.{level}.implicit"
-        if not {weight, bias, factor} <= state.keys() or not _is_head(state, own, weight, bias, key, factor):
-            continue
-        added, multiplied = _single(state.pop(key)).flatten(), _single(state.pop(factor)).flatten()
-        stored = _single(state[weight])
-        state[bias] = multiplied * (_single(state[bias]) + stored.flatten(1) @ added)
-        state[weight] = multiplied.view(-1, 1, 1, 1) * stored
-
-
-def _is_head(state: StateDict, own: StateDict, weight: str, bias: str, added: str, factor: str) -> bool:
-    """Whether the convolution is the model's and 1x1, and its implicit layers have a value for each channel."""
-    if any(key not in own or own[key].shape != state[key].shape for key in (weight, bias)):
-        return False
-    shape = own[weight].shape
-    outputs, inputs = state[factor].numel(), state[added].numel()
-    return len(shape) == 4 and (outputs, inputs, 1, 1) == tuple(shape)

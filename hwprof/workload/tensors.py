@@ -16,6 +16,15 @@ REFUSALS: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionErr
 """What layers raise that cannot take their input. Of other exceptions the input need not be the cause."""
 
 
+StateDict = dict[str, torch.Tensor]
+"""A model's parameters and buffers by name."""
+
+
+def in_single_precision(value: torch.Tensor) -> torch.Tensor:
+    """Of floating-point values; others stay."""
+    return value.float() if value.is_floating_point() else value
+
+
 def shape_text(tensor: torch.Tensor) -> str:
     """``1x3x640x480``; a tensor without dimensions is a ``scalar``."""
     return "x".join(map(str, tensor.shape)) or "scalar"

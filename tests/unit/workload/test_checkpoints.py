@@ -248,6 +248,48 @@ def test_folds_the_implicit_layers_of_a_training_checkpoint(tmp_path: Path) -> N
         torch.testing.assert_close(folded.m[level](x), factor * original.m[level](x + added))
 
 
+class _Numbered(nn.Module):
+    """Modules by number, as YOLO has them."""
+
+    def __init__(self, *modules: nn.Module) -> None:
+        super().__init__()
+        self.model = nn.Sequential(*modules)
+
+
+class _TwoHeads(_TrainingHead):
+    """That of the P6 models."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.m2 = nn.ModuleList(nn.Conv2d(channels, 6, 1) for channels in (5, 9))
+
+
+def test_of_a_model_that_was_trained_with_two_heads_the_deployed_one_is_loaded(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    training = _Numbered(nn.Conv2d(3, 4, 1), nn.Conv2d(3, 5, 1), nn.Conv2d(3, 9, 1), _TwoHeads())
+    deployed = _Numbered(nn.Conv2d(3, 4, 1), _Head())
+    torch.save({"model": training.state_dict()}, tmp_path / "training.pt")
+    load_weights(deployed, tmp_path / "training.pt")
+    original, folded = training.model[3], deployed.model[1]
+    assert isinstance(original, _TwoHeads) and isinstance(folded, _Head)
+    assert _same(training.model[0], deployed.model[0])
+    x = torch.randn(2, 8, 3, 3)
+    added, factor = original.get_parameter("ia.1.implicit"), original.get_parameter("im.1.implicit")
+    torch.testing.assert_close(folded.m[1](x), factor * original.m[1](x + added))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["model.1.m2.0.weight"], ["model.7.m2.0.weight", "model.8.m2.0.weight"], ["model.999999.m2.0.weight"], ["m2.0"]],
+)
+def test_a_second_head_that_is_none_is_a_misfit(tmp_path: Path, names: list[str]) -> None:
+    deployed = _Numbered(nn.Conv2d(3, 4, 1), _Head())
+    state = deployed.state_dict() | {name: torch.zeros(1) for name in names}
+    torch.save(state, tmp_path / "odd.pt")
+    with pytest.raises(UsageError, match="do not fit the model"):
+        load_weights(deployed, tmp_path / "odd.pt")
+
+
 def test_a_checkpoint_saved_after_fusing_meets_a_fused_model(tmp_path: Path) -> None:
     fused_net = nn.Sequential(nn.Conv2d(3, 4, 3))
     torch.save(fused_net.state_dict(), tmp_path / "fused.pt")
