@@ -82,9 +82,11 @@ class ArchitectureModel(nn.Module):
         self.requires_grad_(False)
 
 
-def build_architecture(file: Path, scale: str | None = None) -> ArchitectureModel:
-    """The model of a layout file, not fused, weights as PyTorch draws them. ``scale``: of several sizes that one."""
+def build_architecture(file: Path, scale: str | None = None, classes: int | None = None) -> ArchitectureModel:
+    """The model of a layout file, not fused, weights as PyTorch draws them. ``scale``: of several sizes that one;
+    ``classes``: how many, in place of the layout's."""
     layout = read_yaml(file)
+    layout["classes"] = classes or layout["classes"]
     builder = _Builder(layout, *(layout["scales"][scale] if scale is not None else (1.0, 1.0)))
     channels: list[int] = []
     modules: list[nn.Module] = []

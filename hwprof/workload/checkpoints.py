@@ -8,8 +8,9 @@ import stat
 import struct
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, first_line
+from hwprof.printable import printable
 from hwprof.workload import training_forms, unpickle
 from hwprof.workload.tensors import StateDict, in_single_precision
 from hwprof.workload.tensors_only import scanned
@@ -29,6 +31,9 @@ _COUNTERS = "num_batches_tracked"
 
 _SHOWN = 3
 
+_LONGEST_NAME = 200
+"""Of a class."""
+
 ZIP = b"PK\x03\x04"
 PICKLE = b"\x80"
 """How what ``torch.save`` writes begins: today, and until version 1.6."""
@@ -37,25 +42,41 @@ CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), or .safetensors"
 """What --weights takes."""
 
 
-def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None = None) -> bool:
-    """Copies a checkpoint's weights into a model that is not fused; every name and shape must fit.
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file of weights holds: tensors as it has them, and the classes' names where it says them."""
 
-    A checkpoint saved after fusing is loaded into the fused model: ``fuse`` is called first, and the answer is true. Of
-    a training checkpoint of YOLOv7 comes what is deployed (``training_forms``). Half precision becomes single. Raises
-    ``UsageError`` for a file that is none or does not fit, ``HwprofError`` for one that cannot be read.
-    """
-    state = _stored(path)
-    training_forms.deploy(state, model.state_dict())
-    fused = fuse is not None and _is_fused(state) and not _is_fused(model.state_dict())
-    if fuse is not None and fused:
-        fuse()
-    own = model.state_dict()
-    missing = [key for key in own if key not in state and not key.endswith(_COUNTERS)]
-    unexpected = [key for key in state if key not in own and not key.endswith(_COUNTERS)]
-    unlike = [key for key in own if key in state and _kind(own[key]) != _kind(state[key])]
-    alike = [key for key in own if key in state and key not in unlike]  # others may have no shape to ask for
-    misfit = [key for key in alike if own[key].shape != state[key].shape]
-    if missing or unexpected or misfit or unlike:
+    path: Path
+    state: StateDict
+    names: Mapping[int, str]
+
+    def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
+        """Copies the weights into a model that is not fused; every name and shape must fit.
+
+        A checkpoint saved after fusing is loaded into the fused model: ``fuse`` is called first, and the answer is
+        true. Of a training checkpoint of YOLOv7 comes what is deployed (``training_forms``). Half precision becomes
+        single. Raises ``UsageError`` where it does not fit.
+        """
+        state = dict(self.state)
+        training_forms.deploy(state, model.state_dict())
+        fused = fuse is not None and _is_fused(state) and not _is_fused(model.state_dict())
+        if fuse is not None and fused:
+            fuse()
+        own = model.state_dict()
+        self._require_fit(state, own)
+        fitting = {key: in_single_precision(value) for key, value in state.items() if key in own}
+        try:
+            model.load_state_dict(fitting, strict=False)
+        except (RuntimeError, TypeError, ValueError) as error:  # kinds of tensors that cannot be copied
+            raise UsageError(f"the weights in {self.path} do not fit the model: {first_line(error)}") from error
+        return fused
+
+    def _require_fit(self, state: StateDict, own: StateDict) -> None:
+        missing = [key for key in own if key not in state and not key.endswith(_COUNTERS)]
+        unexpected = [key for key in state if key not in own and not key.endswith(_COUNTERS)]
+        unlike = [key for key in own if key in state and _kind(own[key]) != _kind(state[key])]
+        alike = [key for key in own if key in state and key not in unlike]  # others may have no shape to ask for
+        misfit = [key for key in alike if own[key].shape != state[key].shape]
         problems = [
             f"{len(keys)} {what} ({', '.join(keys[:_SHOWN])}{', …' if len(keys) > _SHOWN else ''})"
             for what, keys in (
@@ -66,26 +87,22 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
             )
             if keys
         ]
-        raise UsageError(
-            f"the weights in {path} do not fit the model: {'; '.join(problems)}", "--model must name their architecture"
-        )
-    try:
-        model.load_state_dict(
-            {key: in_single_precision(value) for key, value in state.items() if key in own}, strict=False
-        )
-    except (RuntimeError, TypeError, ValueError) as error:  # kinds of tensors that cannot be copied
-        raise UsageError(f"the weights in {path} do not fit the model: {first_line(error)}") from error
-    return fused
+        if problems:
+            text = f"the weights in {self.path} do not fit the model: {'; '.join(problems)}"
+            raise UsageError(text, "--model must name their architecture")
 
 
-def read_state(path: Path) -> StateDict:
-    """A checkpoint's tensors by name, floating-point ones in single precision."""
-    return {key: in_single_precision(value) for key, value in _stored(path).items()}
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Copies a checkpoint's weights into a model. Raises as ``read_checkpoint`` and ``Checkpoint.load_into``."""
+    read_checkpoint(path).load_into(model)
 
 
-def _stored(path: Path) -> StateDict:
-    """The tensors as the file has them. A few bytes of it can describe a tensor that no memory holds, so nothing may be
-    copied before its shape is known to be the model's."""
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Raises ``UsageError`` for a file that is none, ``HwprofError`` for one that cannot be read.
+
+    A few bytes can describe a tensor that no memory holds, so nothing may be copied before its shape is known to be the
+    model's.
+    """
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -96,7 +113,7 @@ def _stored(path: Path) -> StateDict:
         raise UsageError(f"{path} is not a regular file", CHECKPOINTS)
     try:
         content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
-        state = _find_state(content)
+        state, names = _find_state(content), _find_names(content)
     except HwprofError:
         raise
     except MemoryError as error:  # a few bytes can claim any length
@@ -107,7 +124,7 @@ def _stored(path: Path) -> StateDict:
         raise UsageError(f"{path} holds no weights that could be found in it", CHECKPOINTS)
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
-    return state
+    return Checkpoint(path, state, names)
 
 
 def _kind(value: torch.Tensor) -> tuple[object, ...]:
@@ -176,6 +193,24 @@ def _find_state(content: Any, seen: set[int] | None = None) -> StateDict:
         if found := _find_state(content.get(key), seen):
             return found
     return {}
+
+
+def _find_names(content: Any) -> dict[int, str]:
+    """The classes' names: what training scripts keep beside the model, or in it."""
+    if isinstance(content, unpickle.Placeholder):
+        content = vars(content)
+    if not isinstance(content, dict):
+        return {}
+    names = content.get("names")
+    numbered = dict(enumerate(names)) if isinstance(names, list) else names
+    if isinstance(numbered, dict) and all(_is_name(number, name) for number, name in numbered.items()):
+        return {number: printable(name) for number, name in numbered.items()}
+    holders = (content.get(key) for key in _STATE_KEYS)
+    return next((found for one in holders if isinstance(one, unpickle.Placeholder) and (found := _find_names(one))), {})
+
+
+def _is_name(number: Any, name: Any) -> bool:
+    return type(number) is int and type(name) is str and len(name) <= _LONGEST_NAME
 
 
 def _is_fused(state: StateDict) -> bool:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import nn
 from torch.nn.modules import activation
 from torch.overrides import TorchFunctionMode
 
+from hwprof.errors import UsageError
 from hwprof.workload.libraries import require_ultralytics, ultralytics_folder
 from hwprof.workload.model_registry import ModelEntry, read_yaml
+from hwprof.workload.tensors import StateDict
+
+ANCHOR_HEAD: Final = re.compile(r"model\.(\d{1,6})\.m\.(0)\.weight")
+ANCHOR_FREE_HEAD: Final = re.compile(r"model\.(\d{1,6})\.cv3\.0\.(\d{1,6})\.weight")
+"""The convolutions of a head that give the classes, the last one last."""
+
+MOST_CLASSES: Final = 10_000
 
 
 @dataclass
@@ -42,24 +51,45 @@ class Detector:
             fuse(verbose=False)
 
 
-def build_detector(entry: ModelEntry, seed: int, *, draw: bool = True) -> Detector:
+def build_detector(entry: ModelEntry, seed: int, *, draw: bool = True, classes: int | None = None) -> Detector:
     """The model in evaluation mode, not fused, with weights drawn from the seed; or else, where all of them are loaded
-    afterwards anyway, with what is quickest."""
+    afterwards anyway, with what is quickest. ``classes``: how many; None: as many as its layout has."""
     tasks = require_ultralytics("nn.tasks")
     torch.manual_seed(seed)
     with contextlib.nullcontext() if draw else _Undrawn():
-        return _build(entry, tasks)
+        return _build(entry, tasks, classes)
 
 
-def _build(entry: ModelEntry, tasks: Any) -> Detector:
+def classes_in(state: StateDict, entry: ModelEntry) -> int | None:
+    """How many classes a checkpoint's model tells apart, by the last convolution of its head; None: it has none.
+    Raises ``UsageError`` for more than any has."""
+    own = entry.origin == "hwprof"
+    heads = [
+        (int(found[1]), int(found[2]), value)
+        for key, value in state.items()
+        if (found := (ANCHOR_HEAD if own else ANCHOR_FREE_HEAD).fullmatch(key))
+        and not value.is_nested
+        and value.ndim == 4
+    ]
+    if not heads:
+        return None
+    *_, last = max(heads, key=lambda head: head[:2])
+    anchors = len(read_yaml(entry.file)["anchors"][0]) // 2 if own else 1
+    classes = last.shape[0] // anchors - (5 if own else 0)
+    if not 0 < classes <= MOST_CLASSES:
+        raise UsageError(f"the checkpoint's head is of {classes:,} classes", "another --weights")
+    return classes
+
+
+def _build(entry: ModelEntry, tasks: Any, classes: int | None) -> Detector:
     if entry.origin == "hwprof":
         from hwprof.workload.architecture import build_architecture
 
-        module: Any = build_architecture(entry.file, entry.scale)
+        module: Any = build_architecture(entry.file, entry.scale, classes)
         stride, end_to_end = max(module.model[-1].strides), False
     else:
         layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}
-        module = tasks.DetectionModel(layout, verbose=False)
+        module = tasks.DetectionModel(layout, nc=classes, verbose=False)
         stride, end_to_end = int(module.stride.max()), bool(module.end2end)
     separate_activations(module)
     module.eval().requires_grad_(False)

@@ -14,8 +14,8 @@ import torch
 from hwprof.errors import UsageError
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
-from hwprof.workload.checkpoints import load_weights
-from hwprof.workload.detector import Detector, build_detector
+from hwprof.workload.checkpoints import Checkpoint, read_checkpoint
+from hwprof.workload.detector import Detector, build_detector, classes_in
 from hwprof.workload.image_sample import FEW, enough, in_proportion
 from hwprof.workload.images import find_images, read_image, size_of
 from hwprof.workload.libraries import require_ultralytics
@@ -69,14 +69,15 @@ class YoloWorkload:
         images = find_images(spec.source)
         self._names = Counter(path.stem for path in images)
         loaded = spec.weights is not None or (self._shared is not None and self._shared.available)
-        detector = build_detector(self._entry, spec.seed, draw=values and not loaded)
+        checkpoint = read_checkpoint(Path(spec.weights)) if spec.weights is not None else None
+        detector = self._build(checkpoint, draw=values and not loaded)
         unfused = _parameters(detector)
         imgsz = math.ceil(spec.imgsz / detector.stride) * detector.stride
         self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
         batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
         shapes = self._shapes(batches)
         first = self._take(batches, shapes, FEW)
-        fused = ((values or spec.weights is not None) and self._weigh(detector, first)) or spec.fuse
+        fused = ((values or checkpoint is not None) and self._weigh(detector, first, checkpoint)) or spec.fuse
         if spec.fuse:
             detector.fuse()
         self._detector = detector
@@ -170,10 +171,18 @@ class YoloWorkload:
                 first.append(batch)
         return first
 
-    def _weigh(self, detector: Detector, first: list[torch.Tensor]) -> bool:
+    def _build(self, checkpoint: Checkpoint | None, *, draw: bool) -> Detector:
+        """The model, with the checkpoint's classes."""
+        classes = classes_in(checkpoint.state, self._entry) if checkpoint is not None else None
+        detector = build_detector(self._entry, self._spec.seed, draw=draw, classes=classes)
+        if checkpoint is not None and sorted(checkpoint.names) == list(detector.names):
+            detector.names = dict(checkpoint.names)
+        return detector
+
+    def _weigh(self, detector: Detector, first: list[torch.Tensor], checkpoint: Checkpoint | None) -> bool:
         """Gives the model its weights: the checkpoint's, or random ones that behave. Whether they came fused."""
-        if self._spec.weights is not None:
-            return load_weights(detector.module, Path(self._spec.weights), fuse=detector.fuse)
+        if checkpoint is not None:
+            return checkpoint.load_into(detector.module, fuse=detector.fuse)
         if self._shared is not None and self._shared.available:
             self._shared.load(detector.module)
             return False

@@ -129,3 +129,23 @@ def test_the_original_state_dict_fits_strictly(tmp_path: Path) -> None:
         expected, _ = source.module(*arguments)
         actual, _ = module(*arguments)
     torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["yolov5n", "yolov7-tiny", "yolov8n"])
+def test_a_checkpoint_of_other_classes_is_loaded_with_its_own(name: str, tmp_path: Path) -> None:
+    """As somebody trained it for three classes: names and number are the file's."""
+    from hwprof.workload.detector import build_detector
+    from hwprof.workload.model_registry import find_model
+    from hwprof.workload.yolo import YoloWorkload
+
+    source = build_detector(find_model(name), seed=3, classes=3)
+    names = ["cat", "dog", "emu"]
+    torch.save({"model": source.module.half().state_dict(), "names": names}, tmp_path / "best.pt")
+    workload = build(WorkloadSpec(model=name, weights=str(tmp_path / "best.pt"), imgsz=64))
+    assert workload.prepare().fused
+    assert isinstance(workload, YoloWorkload) and workload._detector.names == dict(enumerate(names))
+    source.module.float()
+    ((module, arguments, _), *_) = workload.forwards()
+    with torch.inference_mode():
+        expected, actual = source.module(*arguments)[0], module(*arguments)[0]
+    assert float((actual - expected).abs().max() / expected.abs().max()) < 1e-3

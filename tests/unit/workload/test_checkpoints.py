@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.workload.checkpoints import ZIP, load_weights, read_state
+from hwprof.workload.checkpoints import ZIP, load_weights, read_checkpoint
 from tests.support.requirements import require_module
 
 
@@ -53,9 +53,11 @@ def test_loads_state_dicts_however_they_are_wrapped(tmp_path: Path, wrapping: st
 
 
 def test_half_precision_becomes_single(tmp_path: Path) -> None:
-    torch.save(_filled().half().state_dict(), tmp_path / "half.pt")
-    state = read_state(tmp_path / "half.pt")
-    assert {value.dtype for value in state.values()} == {torch.float32, torch.int64}
+    half, model = _filled().half(), _net()
+    torch.save(half.state_dict(), tmp_path / "half.pt")
+    load_weights(model, tmp_path / "half.pt")
+    assert {value.dtype for value in model.state_dict().values()} == {torch.float32, torch.int64}
+    assert _same(model, half.float())
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def test_reads_a_pickled_model_whose_classes_are_gone(tmp_path: Path, foreign: t
         _use_new_zipfile_serialization=zipped,
     )
     _forget()
-    state = read_state(path)
+    state = read_checkpoint(path).state
     expected = source.state_dict()
     assert state.keys() == expected.keys() and "scratch" not in state
     assert all(torch.equal(state[key], expected[key]) for key in expected)
@@ -108,7 +110,28 @@ def test_the_averaged_model_goes_before_the_last_one(tmp_path: Path, foreign: ty
     torch.nn.init.constant_(averaged.get_parameter("model.0.weight"), 5.0)
     torch.save({"model": last, "ema": averaged}, tmp_path / "both.pt")
     _forget()
-    assert set(read_state(tmp_path / "both.pt")["model.0.weight"].flatten().tolist()) == {5.0}
+    assert set(read_checkpoint(tmp_path / "both.pt").state["model.0.weight"].flatten().tolist()) == {5.0}
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["cat", "dog"], {0: "cat", 1: "dog"}),
+        ({0: "cat", 1: "d\x1b[2Jog"}, {0: "cat", 1: "d?[2Jog"}),
+        ([b"cat"], {}), ({"0": "cat"}, {}), ({True: "cat"}, {}), (["c" * 1000], {}), ("cat", {}), (None, {}), (7, {}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("inside", [True, False])
+def test_class_names_are_the_file_s(
+    tmp_path: Path, foreign: type[nn.Module], inside: bool, names: Any, found: dict[int, str]
+) -> None:
+    """In the model, as yolov5 and yolov7 keep them, or beside it; what are none are not taken for any."""
+    model = foreign()
+    if inside:
+        model.names = names
+    torch.save({"ema": None, "model": model} | ({} if inside else {"names": names}), tmp_path / "named.pt")
+    _forget()
+    assert read_checkpoint(tmp_path / "named.pt").names == found
 
 
 class _Malicious:
@@ -123,7 +146,7 @@ class _Malicious:
 def test_runs_no_code_from_a_checkpoint(tmp_path: Path, zipped: bool) -> None:
     target, path, expected = tmp_path / "pwned", tmp_path / "evil.pt", _filled().state_dict()
     torch.save({"evil": _Malicious(target), "model": expected}, path, _use_new_zipfile_serialization=zipped)
-    assert read_state(path).keys() == expected.keys()
+    assert read_checkpoint(path).state.keys() == expected.keys()
     assert not target.exists()
     torch.load(path, weights_only=False)  # the same file does run it, when it is let
     assert target.exists()
@@ -299,7 +322,7 @@ def test_a_checkpoint_saved_after_fusing_meets_a_fused_model(tmp_path: Path) -> 
         model[0] = nn.Conv2d(3, 4, 3)
         del model[1]
 
-    assert load_weights(model, tmp_path / "fused.pt", fuse)
+    assert read_checkpoint(tmp_path / "fused.pt").load_into(model, fuse)
     assert _same(model, fused_net)
 
 
@@ -325,7 +348,7 @@ def test_whatever_a_library_raises_names_the_file(
     (tmp_path / "weights.pt").write_bytes(ZIP)
     monkeypatch.setattr(torch, "load", load)
     with pytest.raises(HwprofError, match=rf"weights\.pt is not a checkpoint .*{type(raised).__name__}"):
-        read_state(tmp_path / "weights.pt")
+        read_checkpoint(tmp_path / "weights.pt")
 
 
 @pytest.mark.parametrize("name", ["0.weight", "0.m.0.weight"])
@@ -354,7 +377,7 @@ def test_a_file_that_claims_more_than_memory_holds_is_told_in_one_line(tmp_path:
     """BINUNICODE8 with a length of 1 TiB."""
     (tmp_path / "bomb.pt").write_bytes(b"\x80\x04\x8e" + (1 << 40).to_bytes(8, "little") + b"x.")
     with pytest.raises(HwprofError, match=r"bomb\.pt .*memory") as caught:
-        read_state(tmp_path / "bomb.pt")
+        read_checkpoint(tmp_path / "bomb.pt")
     assert "\n" not in str(caught.value)
 
 
@@ -364,13 +387,13 @@ def test_weights_where_nobody_may_look_are_told_in_one_line(tmp_path: Path, monk
 
     monkeypatch.setattr(Path, "stat", refuse)
     with pytest.raises(HwprofError, match=r"cannot read .*w\.pt: Permission denied"):
-        read_state(tmp_path / "w.pt")
+        read_checkpoint(tmp_path / "w.pt")
 
 
 @pytest.mark.filterwarnings("error")
 def test_what_torch_thinks_of_a_file_s_protocol_is_not_shown(tmp_path: Path) -> None:
     torch.save(_filled().state_dict(), tmp_path / "w.pt", pickle_protocol=4, _use_new_zipfile_serialization=False)
-    assert read_state(tmp_path / "w.pt")
+    assert read_checkpoint(tmp_path / "w.pt").state
 
 
 @pytest.mark.parametrize(
@@ -423,4 +446,4 @@ def test_an_archive_that_unpacks_to_more_than_it_has_is_refused_unread(tmp_path:
         if overlapping:
             archive.filelist += [archive.filelist[-1]] * 9
     with pytest.raises(UsageError, match=r"bomb.pt is not a checkpoint .* more than the file has"):
-        read_state(path)
+        read_checkpoint(path)

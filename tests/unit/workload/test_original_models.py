@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from hwprof.workload.detector import Detector, build_detector
+from hwprof.errors import UsageError
+from hwprof.workload.detector import Detector, build_detector, classes_in
 from hwprof.workload.model_registry import find_model, known_models
 
 # Name: modules; millions of parameters (fused) and GFLOPs at the size, as the originals' papers and tables have them.
@@ -102,6 +103,26 @@ def test_states_are_named_as_the_originals() -> None:
     assert "model.77.anchor_grid" in tiny
     assert tuple(wide["model.2.cv2.conv.weight"].shape) == (80, 80, 3, 3)
     assert tuple(wide["model.140.m.3.bias"].shape) == (255,)
+
+
+@pytest.mark.parametrize("name", ["yolov5n", "yolov7-tiny", "yolov8n", "yolov10n", "yolo11n"])
+@pytest.mark.parametrize("classes", [1, 7])
+def test_classes_are_those_of_the_checkpoint(name: str, classes: int) -> None:
+    entry = find_model(name)
+    state = build_detector(entry, seed=0, draw=False, classes=classes).module.state_dict()
+    assert classes_in(state, entry) == classes
+    again = build_detector(entry, seed=0, draw=False, classes=classes_in(state, entry))
+    assert list(again.names) == list(range(classes))
+    again.module.load_state_dict(state)
+
+
+def test_a_head_of_more_classes_than_any_has_is_refused() -> None:
+    entry = find_model("yolov5n")
+    for outputs, says in ((3 * 5, "0 classes"), (3 * 10_006, "10,001 classes")):
+        with pytest.raises(UsageError, match=says):
+            classes_in({"model.24.m.0.weight": torch.empty(outputs, 64, 1, 1, device="meta")}, entry)
+    assert classes_in({"model.24.m.0.weight": torch.zeros(3)}, entry) is None
+    assert classes_in({}, entry) is None
 
 
 def test_activations_are_the_originals() -> None:

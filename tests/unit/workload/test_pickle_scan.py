@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import pickle_scan, unpickle
-from hwprof.workload.checkpoints import read_state
+from hwprof.workload.checkpoints import read_checkpoint
 from hwprof.workload.pickle_scan import scan
 from hwprof.workload.unpickle import Placeholder, state_of
 
@@ -77,7 +77,7 @@ def test_it_is_refused_at_once(bomb: str, tmp_path: Path) -> None:
         unpickle.load(io.BytesIO(b"\x80\x04" + opcodes + b"."))
     for legacy in (False, True):
         with pytest.raises(UsageError, match="is not a checkpoint that hwprof reads"):
-            read_state(checkpoint(tmp_path / f"{legacy}.pt", b"\x80\x02" + opcodes + b".", legacy=legacy))
+            read_checkpoint(checkpoint(tmp_path / f"{legacy}.pt", b"\x80\x02" + opcodes + b".", legacy=legacy))
     assert time.process_time() - began_s < LONG
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10, "KiB"
 
@@ -127,7 +127,7 @@ def test_a_large_checkpoint_passes(tmp_path: Path) -> None:
     )
     for legacy in (False, True):
         torch.save({"model": state, "epoch": 3}, tmp_path / "a.pt", _use_new_zipfile_serialization=not legacy)
-        read = read_state(tmp_path / "a.pt")
+        read = read_checkpoint(tmp_path / "a.pt").state
         assert list(read) == list(state) and read["layer.7.weight"].tolist() == [7.0, 7.0]
 
 
@@ -145,5 +145,5 @@ def test_names_that_double_along_the_tree_are_refused() -> None:
 def test_torch_has_its_own_unpickler_afterwards(tmp_path: Path) -> None:
     usual = torch._weights_only_unpickler.Unpickler
     with pytest.raises(HwprofError):
-        read_state(checkpoint(tmp_path / "a.pt", b"\x80\x02" + b"}q\x00" + DOUBLED + b"K\x01s.", legacy=False))
+        read_checkpoint(checkpoint(tmp_path / "a.pt", b"\x80\x02" + b"}q\x00" + DOUBLED + b"K\x01s.", legacy=False))
     assert torch._weights_only_unpickler.Unpickler is usual

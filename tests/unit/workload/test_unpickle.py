@@ -19,7 +19,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError
 from hwprof.workload import unpickle
-from hwprof.workload.checkpoints import read_state
+from hwprof.workload.checkpoints import read_checkpoint
 
 MAGIC: Final = 0x1950A86A20F9469CFC6C
 PROTOCOL: Final = 1001
@@ -68,7 +68,7 @@ def test_a_legacy_checkpoint_writes_no_file(
     path.write_bytes(_legacy(_build_and_check_source(module, name)))
     before = vars(torch._utils._rebuild_parameter).copy()
     with pytest.raises(HwprofError, match="is not a checkpoint"):
-        read_state(path)
+        read_checkpoint(path)
     assert [file.name for file in tmp_path.iterdir()] == ["evil.pt"]
     assert torch._utils._rebuild_parameter.__name__ == "_rebuild_parameter"
     assert vars(torch._utils._rebuild_parameter) == before
@@ -128,7 +128,7 @@ def test_a_scripted_model_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "scripted.pt"
     torch.jit.save(torch.jit.script(nn.Linear(2, 2)), path)
     with pytest.raises(HwprofError, match="is not a checkpoint"):
-        read_state(path)
+        read_checkpoint(path)
 
 
 def test_the_made_up_pickle_is_one() -> None:
