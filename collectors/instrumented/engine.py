@@ -20,7 +20,7 @@ from collectors.instrumented.cache_geometry import Geometry
 from collectors.instrumented.cache_memory import CacheMemory
 from collectors.instrumented.deleted_libraries import deleted_libraries
 from collectors.instrumented.faults import handle_faults
-from collectors.instrumented.frida_helper import helper_taken_away
+from collectors.instrumented.frida_helper import helper_taken_away, require_limits
 from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
 from collectors.instrumented.signal_handlers import call_by, watched_signals
@@ -162,6 +162,7 @@ class Engine:
     def _attach(self, place: Path | None) -> dict[str, Any]:
         import frida
 
+        require_limits()
         try:
             with helper_taken_away(place):
                 self._session = frida.attach(0)

@@ -4,6 +4,7 @@ also where a process only attaches to itself. Nobody ends it, and nobody takes t
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import tempfile
@@ -12,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from hwprof.errors import HwprofError
+
 VARIABLES: Final = ("TMPDIR", "XDG_CONFIG_HOME")
 """Where frida puts its helper's program, and a file that says who it is."""
 
@@ -19,8 +22,27 @@ SOCKET_PATH_BYTES: Final = 107
 """As long as a socket's path can be (``sun_path``, and its NUL): frida cuts longer ones off, and never finds what lies
 there then."""
 
+DESCRIPTORS: Final = 22
+"""As many as it opens while it attaches: with fewer it crashes."""
+
+FILE_BYTES: Final = 36 << 20
+"""As large as a file is that it writes: where none may be as large it aborts the process."""
+
 SPARE: Final = 6
 """Descriptors: a folder's for each level of what is taken away, and one to list processes."""
+
+
+def require_limits() -> None:
+    """Raises ``HwprofError`` where a limit of this process would be frida's end, and so its own."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    if descriptors != resource.RLIM_INFINITY and descriptors - taken < DESCRIPTORS:
+        text = f"frida needs {DESCRIPTORS} file descriptors beside those that are open, of {descriptors} in all"
+        raise HwprofError(text, "raise the limit: ulimit -n 1024")
+    file_bytes, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if file_bytes != resource.RLIM_INFINITY and file_bytes < FILE_BYTES:
+        text = f"frida writes files of up to {FILE_BYTES >> 20} MiB, and none may be larger than {file_bytes >> 20} MiB"
+        raise HwprofError(text, "raise the limit of the size of files: ulimit -f unlimited")
 
 
 @contextmanager

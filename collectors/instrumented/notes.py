@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -28,6 +29,12 @@ TILES: Final = "amx_tile"
 WIDEST: Final = "ONEDNN_MAX_CPU_ISA"
 """The variable by which oneDNN's kernels are restricted to an instruction set."""
 
+ROOM: Final = {
+    errno.ENOSPC: "free some space, another --output, or fewer images; --no-instrumented leaves it out",
+    errno.EFBIG: "raise the limit of the size of files: ulimit -f unlimited; --no-instrumented leaves it out",
+}
+"""What to do where the log has no room, by ``errno``."""
+
 UNINSTRUMENTED_SHARE: Final = 0.002
 """Processor time of threads that were not instrumented that is worth a note."""
 
@@ -36,7 +43,7 @@ def check_complete(engine: Engine, unwritten: OSError | None = None) -> None:
     """Raises ``HwprofError`` where something was executed that is not in the log, or was not the code any more.
     ``unwritten``: why not all of the log could be kept."""
     control = engine.memory.control
-    wrong = None
+    wrong, remedy = None, "leave it out with --no-instrumented"
     if control.undecoded:
         wrong = f"the code has an instruction that cannot be instrumented ({_undecoded(control)})"
     elif control.rewritten:
@@ -47,10 +54,11 @@ def check_complete(engine: Engine, unwritten: OSError | None = None) -> None:
         wrong = "the code has more basic blocks than there is room for"
     elif unwritten is not None:
         wrong = f"the log of what was executed cannot be written: {unwritten.strerror}"
+        remedy = ROOM.get(unwritten.errno or 0, remedy)
     elif control.log_overflowed:
         wrong = "there is more to log than there is room for (fewer images help)"
     if wrong is not None:
-        raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
+        raise HwprofError(f"{wrong}, so counts are not complete", remedy)
 
 
 def _undecoded(control: Control) -> str:

@@ -72,7 +72,9 @@ class MemoryLog:
         self._pss_due_ns = now_ns + int(PSS_PERIOD_S * 1e9)
         try:  # opened each time, since an open smaps_rollup would stay with the program from before an exec
             pss_bytes = parse_pss_bytes((self._folder / "smaps_rollup").read_bytes())
-        except (PermissionError, FileNotFoundError) as error:
+        except ProcessLookupError:
+            raise
+        except OSError as error:  # also where this process may open no more files
             self.pss_refused = error.strerror
             return
         if pss_bytes is not None:

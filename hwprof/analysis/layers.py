@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import polars as pl
 
@@ -13,8 +14,12 @@ from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE
 from hwprof.analysis.recursion import with_outermost
+from hwprof.analysis.share_basis import is_uneven
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.process_events import PROCESS_EVENTS
+
+MEDIAN: Final = "time_median_ns"
+MEAN: Final = "time_mean_ns"
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,8 @@ class Figures:
     """The figures of some owners (layers, layer types, stages): three tables keyed by ``owner``.
 
     ``rows``: description, time per iteration and ``share``: the median time's part of the sum of all rows' medians, so
-    that the rows with what is unattributed add up to 1 and their shares are in the order of their times. ``counters``:
+    that the rows with what is unattributed add up to 1 and their shares are in the order of their times (means instead
+    of medians where these do not add up to about the whole's). ``counters``:
     as ``summary.counts``. ``metrics``: one column a metric, and ``NAME@main`` and ``NAME@workers`` of those that can be
     told by thread.
     """
@@ -143,7 +149,7 @@ def figures(
     operands = summary.operands(timed, times, counts, static, iterations.counted, uneven)
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
     rows = described.join(timed, on="owner", how="left", maintain_order="left")
-    rows = rows.with_columns(share=_share(_sum_of_medians(rows, iterations), iterations))
+    rows = rows.with_columns(share=_share(rows, iterations, _basis(attribution)))
     return Figures(
         rows,
         counted.filter(~pl.col("event").is_in(PROCESS_EVENTS)).join(described.select("owner"), on="owner", how="semi"),
@@ -160,7 +166,7 @@ def shares(owners: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
     iterations = attribution.iterations
     times = summary.times(attribution.times, iterations.timed)
     rows = owners.select("owner").join(times, on="owner", how="left", maintain_order="left")
-    return rows.select("owner", share=_share(_sum_of_medians(rows, iterations), iterations))
+    return rows.select("owner", share=_share(rows, iterations, _basis(attribution)))
 
 
 def module_table(
@@ -192,22 +198,26 @@ def _shares(parts: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     return found.group_by("owner").agg(share=(pl.col("of_row") * pl.col("part")).sum())
 
 
-def _per_iteration(iterations: Iterations) -> pl.Expr:
-    """The median time of the iterations that call it, spread over all."""
-    return pl.col("time_median_ns") * pl.col("iterations") / max(len(iterations.timed), 1)
+def _per_iteration(iterations: Iterations, basis: str) -> pl.Expr:
+    """The time of the iterations that call it, spread over all."""
+    return pl.col(basis) * pl.col("iterations") / max(len(iterations.timed), 1)
 
 
-def _sum_of_medians(rows: pl.DataFrame, iterations: Iterations) -> float | None:
-    """Of all owners but the whole; None without any time."""
-    parts = rows.filter(pl.col("owner") != WHOLE)
-    return parts.select(_per_iteration(iterations).sum()).item() or None
+def _basis(attribution: Attribution) -> str:
+    """What shares are made of: medians, as what is shown beside them, or means (``share_basis``)."""
+    iterations = attribution.iterations
+    times = summary.times(attribution.times, iterations.timed)
+    whole = times.filter(owner=WHOLE)["time_median_ns"].to_list()
+    sum_ns = times.filter(pl.col("owner") != WHOLE).select(_per_iteration(iterations, MEDIAN).sum()).item()
+    return MEAN if whole and whole[0] and is_uneven(sum_ns, whole[0]) else MEDIAN
 
 
-def _share(of_ns: float | None, iterations: Iterations) -> pl.Expr:
-    """What is shown beside a median is made of medians. Those of the parts do not add up to that of the whole, which
-    has all of it by definition."""
+def _share(rows: pl.DataFrame, iterations: Iterations, basis: str) -> pl.Expr:
+    """Of the sum of all owners but the whole, which has all of it by definition."""
+    own = _per_iteration(iterations, basis)
+    of_ns = rows.filter(pl.col("owner") != WHOLE).select(own.sum()).item() or None
     whole = (pl.col("owner") == WHOLE) & pl.col("time_median_ns").is_not_null()
-    return pl.when(whole).then(1.0).otherwise(_per_iteration(iterations) / pl.lit(of_ns, dtype=pl.Float64))
+    return pl.when(whole).then(1.0).otherwise(own / pl.lit(of_ns, dtype=pl.Float64))
 
 
 def _totals(layers: pl.DataFrame, owners: pl.DataFrame, timed: list[str]) -> pl.DataFrame:

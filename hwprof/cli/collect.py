@@ -293,7 +293,7 @@ def _collect(
     from hwprof.cli.progress import Bars
     from hwprof.report.files import FilesBeside
     from hwprof.session import raw_files
-    from hwprof.session.interruption import InterruptionError, signals_interrupt
+    from hwprof.session.interruption import InterruptionError, comes_again, signals_interrupt
 
     with signals_interrupt():
         run = _create(output.absolute(), spec, peaks)  # wherever a model's code goes
@@ -308,7 +308,8 @@ def _collect(
                     with suppress(OSError):  # on a full disk: what was measured is reported all the same
                         raw_files.drop_large(run)
                 if run.completed_passes():
-                    with signals_interrupt():  # once more: whoever sends a second one does not wait for these
+                    # once more: whoever sends a second one does not wait for these
+                    with signals_interrupt(), comes_again(failure):
                         traced, unwritten = products.write(run, bars, files, shown.trace_limit)
                     failure = unwritten or failure
             told_where = shown.form == "text"

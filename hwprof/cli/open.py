@@ -61,7 +61,7 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool, 
 
     def announce(text: str) -> None:
         click.echo(text)
-        if not offline:
+        if not offline and text.startswith("http"):
             click.echo("if the browser asks, let the page reach your local network", err=True)
 
     serve(trace, offline=offline, browser=not no_browser, parameters=view, announce=announce)

@@ -259,6 +259,7 @@ class WorkloadRecord(msgspec.Struct, kw_only=True):
     input_shapes: list[str] = []
     sources: list[str] = []  # of an iteration
     images_there: Amount | None = None  # of which those were taken; null: all of them
+    more_pixels: float | None = None  # by which share those have more pixels on average than all there; null: not known
     forwards: Amount | None = None  # of an iteration
     results: list[str] = []  # one line an image: "bus.jpg 640x480: 12 boxes"
     notes: list[str] = []

@@ -17,9 +17,15 @@ from hwprof.interrupts import Interrupt
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
+AGAIN: Final = "keeping what is measured; Ctrl-C again: not even that"
+
 LONGEST_HELD_S: Final = 5.0
 """Whoever sends one that ends a process (Docker, CI) may kill it 10 s later, and to end what is under way takes time,
 too."""
+
+
+PRODUCTS_S: Final = 3.0
+"""So long the trace and the report of what was kept may take then."""
 
 
 class EndedBySignal(Interrupt):
@@ -86,6 +92,28 @@ def _leave_dead(terminals: list[int]) -> None:
             os.close(nowhere)
 
 
+@contextmanager
+def comes_again(interrupt: BaseException | None, after_s: float = PRODUCTS_S) -> Iterator[None]:
+    """Inside, a signal that has ended what was measured comes once more after some time: what is made of that
+    afterwards can be made again, and whoever has sent it may not wait. Ctrl-C does not."""
+    if not isinstance(interrupt, EndedBySignal):
+        yield
+        return
+    over, number, main_thread = threading.Event(), interrupt.number, threading.main_thread().ident or 0
+
+    def send() -> None:
+        if not over.wait(after_s):
+            signal.pthread_kill(main_thread, number)
+
+    thread = threading.Thread(target=send, name="hwprof-comes-again", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 class InterruptionError(HwprofError):
     """Ctrl-C or a signal that ends a process, in words; the exit code is the shell's for that signal."""
 
@@ -148,6 +176,7 @@ class Held:
         """One that has been raised while something was still measured counts as one that comes from now on."""
         if not isinstance(raised, EndedBySignal):
             self.came = True
+            self._tell(AGAIN)
             return
         for number in ENDING:
             if signal.getsignal(number) is _heed_no_more:
@@ -181,12 +210,13 @@ class Held:
         if number is None:
             return
         if number == signal.SIGINT:
-            self._tell("keeping what is measured; Ctrl-C again: not even that")
+            self._tell(AGAIN)
             return
         self._tell(f"{name_of(number)} came: keeping what is measured, if that takes {self._longest_s:g} s at most")
         try:
             self._noted.get(timeout=self._longest_s)
         except Empty:  # to the thread that heeds it: it may sleep
+            self._tell(f"{self._longest_s:g} s are over: what this pass measured is lost; Ctrl-C would have kept it")
             signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 

@@ -278,7 +278,7 @@ class Pass:
     def _begin(self, phase: Phase, total: int | None = None) -> None:
         further = self._predicted if phase in PREDICTED else ""
         if self._held.came:
-            further = " what is measured; Ctrl-C again: not even that"
+            further = ": what is measured is kept; Ctrl-C again: not even that"
         self._progress.phase(self.plan.name, f"{phase.value}{further}", total)
 
     def _refuse(self, message: Failed) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
 from hwprof.workload.checkpoints import Checkpoint, read_checkpoint
 from hwprof.workload.detector import Detector, build_detector, classes_in
-from hwprof.workload.image_sample import FEW, enough, in_proportion
+from hwprof.workload.image_sample import FEW, enough, in_proportion, more_pixels
 from hwprof.workload.images import find_images, read_image, size_of
 from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
@@ -76,14 +76,15 @@ class YoloWorkload:
         self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
         batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
         shapes = self._shapes(batches)
-        first = self._take(batches, shapes, FEW)
+        first = self._take(batches, shapes, range(FEW, FEW + 1))
         fused = ((values or checkpoint is not None) and self._weigh(detector, first, checkpoint)) or spec.fuse
         if spec.fuse:
             detector.fuse()
         self._detector = detector
         self.modules = {"": detector.module}
         if shapes is not None:
-            self._take(batches, shapes, spec.forwards or self._enough(shapes, values=values))
+            pixels = math.prod if values else _one  # without values only shapes matter
+            self._take(batches, shapes, self._numbers(shapes, values=values), pixels)
         taken = [path for batch in self._batches for path in batch]
         return WorkloadRecord(
             name=spec.model,
@@ -97,6 +98,7 @@ class YoloWorkload:
             input_shapes=list(dict.fromkeys(shape_text(batch) for batch in self._inputs)),
             sources=[str(path) for path in taken],
             images_there=len(images) if len(taken) < len(images) else None,
+            more_pixels=self._more_pixels if len(taken) < len(images) else None,
             forwards=len(self._batches),
             notes=notes_of(spec, imgsz, detector.stride),
             options={"imgsz": imgsz, "conf": spec.conf, "iou": spec.iou, "seed": spec.seed},
@@ -141,24 +143,33 @@ class YoloWorkload:
             return None
         return [self._pipeline.shape_of([size_of(path) for path in batch]) for batch in batches]
 
-    def _enough(self, shapes: Sequence[Shape], *, values: bool) -> int:
-        """How many batches an iteration takes, by the model and how long a forward of the first takes; without
-        ``values`` one of each shape is enough."""
+    def _numbers(self, shapes: Sequence[Shape], *, values: bool) -> range:
+        """How many batches an iteration may take: as many as that of the pass before; else by the model and how long a
+        forward of the first takes; without ``values`` one of each shape is enough."""
         different = len(set(shapes))
-        if not values:
-            return different
+        if self._spec.forwards or not values:
+            number = self._spec.forwards or different
+            return range(number, number + 1)
         forward = self.forwards()[0]
         with torch.inference_mode():
             forward.run()  # what is done once
             began_s = time.perf_counter()
             forward.run()
         once_s = time.perf_counter() - began_s
-        return enough(len(shapes), different, once_s, sum(1 for _ in self._detector.module.modules()))
+        number = enough(len(shapes), different, once_s, sum(1 for _ in self._detector.module.modules()))
+        return range(number, 2 * number + 1)
 
-    def _take(self, batches: Sequence[list[Path]], shapes: Sequence[Shape] | None, number: int) -> list[torch.Tensor]:
-        """Makes ``number`` of the batches an iteration's, or all. Reads every image of them, so that a broken one is
+    def _take(
+        self,
+        batches: Sequence[list[Path]],
+        shapes: Sequence[Shape] | None,
+        numbers: range,
+        pixels: Callable[[Shape], int] = math.prod,
+    ) -> list[torch.Tensor]:
+        """Makes so many of the batches an iteration's, or all. Reads every image of them, so that a broken one is
         known now, and keeps one input of each shape; the first few batches are returned."""
-        places = range(len(batches)) if shapes is None else in_proportion(shapes, number)
+        places = range(len(batches)) if shapes is None else in_proportion(shapes, numbers, pixels)
+        self._more_pixels = None if shapes is None else more_pixels(shapes, places, math.prod)
         self._batches = [batches[place] for place in places]
         self._starts = [place * self._spec.batch for place in places]
         first: list[torch.Tensor] = []
@@ -201,6 +212,10 @@ class YoloWorkload:
             save_to / (f"{path.stem}.jpg" if self._names[path.stem] == 1 else f"{start + index:04d}-{path.stem}.jpg")
             for index, path in enumerate(self._batches[number])
         ]
+
+
+def _one(_: Shape) -> int:
+    return 1
 
 
 def _parameters(detector: Detector) -> int:

@@ -13,6 +13,9 @@ SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 LEAST: Final = 1e-4
 """Figures that are smaller than that are not worth their digits."""
 
+ALIKE: Final = 0.01
+"""Average images that differ by no more pixels are called alike."""
+
 NEAR: Final = 0.1
 """To 1: ratios of which the third decimal is of interest."""
 
@@ -208,13 +211,14 @@ def plural(number: int, noun: str, plural_form: str | None = None) -> str:
 
 
 def images(workload: WorkloadRecord) -> str:
-    """Of an iteration: ``2 images``, ``16 of 5,000 images``."""
+    """Of an iteration: ``2 images``, ``16 of 5,000 images``, ``8 of 60 images, which have 11% fewer pixels``."""
     taken = len(workload.sources)
-    return (
-        plural(taken, "image")
-        if workload.images_there is None
-        else f"{taken:,} of {plural(workload.images_there, 'image')}"
-    )
+    if workload.images_there is None:
+        return plural(taken, "image")
+    text, more = f"{taken:,} of {plural(workload.images_there, 'image')}", workload.more_pixels or 0.0
+    if abs(more) <= ALIKE:
+        return text
+    return f"{text}, which have {abs(more):.0%} {'more' if more > 0 else 'fewer'} pixels"
 
 
 def enumerate_words(words: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.analysis.observers import observes
+from hwprof.report.document.hottest import ORDER, values
 from hwprof.report.document.kernels import Kernels
-from hwprof.report.document.layers import Layer
+from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.time_budget import Budget, TimeBudget
 from hwprof.report.text import alike_layers, figures
@@ -63,13 +64,23 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
         Column("type", [row.layers[0].type or glyphs.dash for row in rows], 5, right=False),
         Column("ms", times),
         Column("share", [figures.percent(row.share, glyphs) for row in rows]),
+        *_sorted_by(rows, page),
         Column("budget", [bar(one, BAR) if one is not None else glyphs.dash for one in spent], 1, right=False),
-        Column(title, [figures.decimal(one, 2, glyphs) for one in cpis], 4),
+        Column(title, [figures.decimal(one, 2, glyphs) for one in cpis], 0 if sorted_by else 4),
         Column("bound", [one or glyphs.dash for one in bounds], 2, right=False),
         Column("hottest kernel", [one or glyphs.dash for one in kernels], 3, right=False, least=KERNEL),
     ]
     empty = {glyphs.dash, ""}
     return [one for one in candidates if set(one.cells) - empty]
+
+
+def _sorted_by(rows: Sequence[Alike], page: Page) -> list[Column]:
+    """What the rows are in the order of, where no other column has it."""
+    sort, part = page.document.hottest.sort, page.part(Layers)
+    if sort in (alike_layers.TIME, CPI, ORDER) or part is None:
+        return []
+    known = values(part, sort)
+    return [Column(sort, [figures.amount(known.get(row.path), page.glyphs) for row in rows])]
 
 
 def letters(rows: Sequence[Alike], page: Page) -> set[str]:

@@ -17,10 +17,10 @@ from hwprof.report.document.threads import Threads
 from hwprof.report.document.time_budget import TimeBudget
 from hwprof.report.text import alike_layers, figures, first_layers, noise, to_do
 from hwprof.report.text.grid import fit, table
-from hwprof.report.text.layers import rows_sum_ns
+from hwprof.report.text.layers import rows_sum_ns, shares_of
 from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, facts, named, preempted
 from hwprof.report.text.page import Page
-from hwprof.report.text.time_budget import LETTERS, apportioned
+from hwprof.report.text.time_budget import LETTERS
 from hwprof.unavailable import explain
 
 LEAST_GFLOPS: Final = 0.01
@@ -42,7 +42,7 @@ OTHER_TIME: Final = 0.1
 WORTH_A_WORD: Final = 1.05
 """So many times as long as without it has a model to be before watching is worth a line."""
 
-APART: Final = 0.2
+APART: Final = 0.05
 """So far the sum of the rows may be from the whole without a word."""
 
 
@@ -67,7 +67,9 @@ def show(page: Page) -> None:
     page.console.print()
     _shares(page)
     _missing(page)
-    _say(page, Text(f"run {document.run.name}; everything: hwprof report --all; causes: --findings", "dim"))
+    run, further = f"run {document.run.name}", "everything: hwprof report --all; causes: --findings"
+    separator = "; " if len(f"{run}; {further}") <= page.console.width else "\n"
+    _say(page, Text(f"{run}{separator}{further}", "dim"))
 
 
 def _that_fit(rows: Sequence[alike_layers.Alike], lines: int) -> Sequence[alike_layers.Alike]:
@@ -194,11 +196,11 @@ def _where(page: Page, rows: Sequence[alike_layers.Alike]) -> None:
         return
     known = {one.part: one.share for one in part.whole.parts}
     in_bars = first_layers.letters(rows, page)
-    percents = apportioned(known, 100)
+    percents = {name: f"{share:.0%}".removesuffix("%") for name, share in known.items()}  # as every other page rounds
     shares = [
-        f"{letter}{NO_BREAK}{name.replace('_', NO_BREAK)}{NO_BREAK}{percents.get(name, 0)}"
+        f"{letter}{NO_BREAK}{name.replace('_', NO_BREAK)}{NO_BREAK}{percents.get(name, '0')}"
         for name, letter in sorted(LETTERS.items(), key=lambda item: -known.get(item[0], 0.0))
-        if percents.get(name) or name in in_bars
+        if percents.get(name, "0") != "0" or name in in_bars
     ]
     named(page, "WHERE", f"{', '.join(shares)} ({_of_what(page, part)})", whole=True)
     stages = page.part(Stages)
@@ -230,7 +232,7 @@ def _shares(page: Page) -> None:
     """Where medians of layers add up to something else than the median of the whole."""
     sum_ns, whole = rows_sum_ns(page), page.whole.time if page.whole is not None else None
     if sum_ns is not None and whole is not None and abs(sum_ns - whole.median_ns) > APART * whole.median_ns:
-        _say(page, Text(f"share: of all rows' sum, {figures.milliseconds(sum_ns)} ms", "dim"))
+        _say(page, Text(f"share: {shares_of(page, sum_ns)}", "dim"))
 
 
 def _missing(page: Page) -> None:

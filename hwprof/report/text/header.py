@@ -102,7 +102,7 @@ def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
         names = ", ".join(PurePath(source).name for source in workload.sources[:3])
         images = f"{figures.images(workload)} per iteration"
         if workload.images_there is not None:
-            images += f", each input shape in its proportion (--all-images: all {workload.images_there:,})"
+            images += f" (--all-images: all {workload.images_there:,})"
         facts.append(("inputs", f"{names}{_more(workload.sources)}{shapes}{glyphs.separator}{images}"))
     elif workload.input_shapes:
         facts.append(("inputs", ", ".join(workload.input_shapes)))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from hwprof.analysis.share_basis import is_uneven
 from hwprof.report.document.hottest import ORDER, lowest_first, values
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.noise import Noise
@@ -109,7 +110,16 @@ def sum_of_times(page: Page) -> str:
     sum_ns = rows_sum_ns(page)
     if sum_ns is None:
         return ""
-    return f"share: of the rows' sum, {figures.milliseconds(sum_ns)} ms: medians do not add up to the whole's"
+    return f"share: {shares_of(page, sum_ns)}: medians do not add up to the whole's"
+
+
+def shares_of(page: Page, sum_ns: float) -> str:
+    """What shares are of, where the rows' medians add up to ``sum_ns`` and not to the whole's: of means, where medians
+    say far too little of rows that take long in turn, or too much of those that overlap in time."""
+    sum_ms, whole = figures.milliseconds(sum_ns), page.whole.time if page.whole is not None else None
+    if whole is None or not is_uneven(sum_ns, whole.median_ns):
+        return f"of all rows' sum, {sum_ms} ms"
+    return f"of mean times (medians: {sum_ms} ms in all)"
 
 
 def rows_sum_ns(page: Page) -> float | None:

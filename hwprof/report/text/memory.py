@@ -27,12 +27,12 @@ def show(page: Page) -> None:
 
 
 def of_whole(part: Memory, page: Page) -> str:
-    """``torch allocates 412 MB an iteration, at most 58.1 MB at a time; peak RSS 855 MB; malloc: glibc``"""
+    """``torch allocates 412 MB an iteration, at most 58.1 MB more at a time than at its begin; peak RSS 855 MB``"""
     whole = part.whole
     texts = []
     if whole is not None:
         allocated, peak = of_bytes(whole.allocated_bytes, page), of_bytes(whole.peak_bytes, page)
-        texts.append(f"torch allocates {allocated} an iteration, at most {peak} at a time")
+        texts.append(f"torch allocates {allocated} an iteration, at most {peak} more at a time than at its begin")
     if part.peak_rss_bytes is not None:
         texts.append(f"peak RSS {of_bytes(part.peak_rss_bytes, page)} (pass {part.peak_pass})")
     if part.allocator is not None:

@@ -70,7 +70,7 @@ def _within(error: float, glyphs: Glyphs) -> str:
 
 
 def _drift(change: float, last: str) -> str:
-    return f"times drift: {last} takes {abs(change):.0%} {'longer' if change > 0 else 'shorter'} than the first"
+    return f"times drift: {last} takes {abs(change):.0%} {'longer' if change > 0 else 'less'} than the first"
 
 
 def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:

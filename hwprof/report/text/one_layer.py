@@ -12,6 +12,8 @@ from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.document.kernels import SampledLayer, Sampling
 from hwprof.report.document.one_layer import OneLayer
+from hwprof.report.document.threads import Threads
+from hwprof.report.document.time_budget import TimeBudget
 from hwprof.report.text import (
     columns,
     energy,
@@ -33,6 +35,7 @@ from hwprof.report.text.grid import Column
 from hwprof.report.text.layers import sum_of_times
 from hwprof.report.text.page import PATH, Page
 from hwprof.report.text.threads import ROLES
+from hwprof.unavailable import explain
 
 
 def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
@@ -44,6 +47,8 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     if found.budgets:
         time_budget.of_budgets(found.budgets, page, f"Where the time goes: {time_budget.in_words(found.budgets[0])}")
         page.notes([time_budget.letters(found.budgets)])
+    else:
+        _no_budget(found, page)
     if found.sampling is not None:
         _kernels(found, found.sampling, page)
     else:
@@ -57,6 +62,15 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     hot_energy.of_layers(found.energy, page, f"Energy of {energy.measured(found.energy)} meanwhile")
     if full_names:
         kernel_cells.full_names(found.kernels, page)
+
+
+def _no_budget(found: OneLayer, page: Page) -> None:
+    """Why a layer has none, of a run that has samples."""
+    threads = page.part(Threads)
+    if found.leaf is None or threads is None or page.part(TimeBudget) is None:
+        return
+    few = f"fewer than {threads.few_samples} samples of the thread that calls it"
+    page.notes([explain(f"budget not known: {few}", "--iterations or --frequency for more")])
 
 
 def _layers(found: OneLayer, page: Page) -> None:

@@ -277,7 +277,7 @@ def test_who_disturbed_the_sampled_pass_is_told_though_times_are_quiet(tmp_path:
     ("others", "spread", "drift", "told"),
     [
         (True, True, 1.23, "and times drift: the last third takes 123% longer than the first"),
-        (True, False, -0.2, "and times drift: the last third takes 20% shorter than the first"),
+        (True, False, -0.2, "and times drift: the last third takes 20% less than the first"),
         (False, True, 0.3, "and times drift: the last third takes 30% longer than the first"),
         (False, False, 0.3, "NOISY times drift: the last third of the iterations takes 30% longer than the first."),
         (True, True, None, None),

@@ -260,7 +260,7 @@ def test_shares_say_what_they_are_of_where_medians_do_not_add_up(tmp_path: Path)
         runs.change_table(run, "spans", pl.when(stage).then(longer).otherwise("end_ns").alias("end_ns"))
     built = builder.build(run)
     assert sum(row.share or 0 for row in part(built, Layers).rows) <= 1
-    (note,) = [line for line in printed(built, 120).splitlines() if line.startswith("  share: of the rows' sum")]
+    (note,) = [line for line in printed(built, 120).splitlines() if line.startswith("  share: of mean times")]
     assert " ms" in note
 
 

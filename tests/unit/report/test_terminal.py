@@ -143,9 +143,12 @@ def test_images_of_an_iteration_are_told(tmp_path: Path) -> None:
     assert any("2 images" in note for note in footnotes_of(section(lines, "Hottest layers")))
     run.manifest.workload.images_there = 5000
     (inputs,) = [line for line in render(run, 160).splitlines() if line.startswith("inputs")]
-    assert inputs.endswith(
-        "2 of 5,000 images per iteration, each input shape in its proportion (--all-images: all 5,000)"
-    )
+    assert inputs.endswith("2 of 5,000 images per iteration (--all-images: all 5,000)")
+    for more, says in ((0.66, "66% more"), (-0.112, "11% fewer"), (0.009, None)):
+        run.manifest.workload.more_pixels = more
+        text = render(run, 160)
+        assert ("pixels" in text) == (says is not None)
+        assert says is None or f"2 of 5,000 images, which have {says} pixels per iteration" in text
 
 
 def test_the_top_down_section_has_what_the_width_allows(tmp_path: Path) -> None:

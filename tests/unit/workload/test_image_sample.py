@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.workload.image_sample import ENOUGH_S, FEW, MOST_CALLS, MOST_S, enough, in_proportion
+from hwprof.workload.image_sample import ENOUGH_S, FEW, MOST_CALLS, MOST_S, enough, in_proportion, more_pixels
+
+
+def _alike(_: object) -> int:
+    return 1
+
 
 shapes = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=300)
 
@@ -48,7 +53,7 @@ def test_it_is_bounded(batches: int, different: int, once_s: float, calls: int) 
 
 @given(shapes, st.integers(1, 400))
 def test_places_are_each_taken_once_and_in_order(found: list[str], number: int) -> None:
-    places = in_proportion(found, number)
+    places = in_proportion(found, range(number, number + 1), _alike)
     assert len(places) == min(number, len(found))
     assert places == sorted(set(places))
     assert all(0 <= place < len(found) for place in places)
@@ -56,7 +61,7 @@ def test_places_are_each_taken_once_and_in_order(found: list[str], number: int) 
 
 @given(shapes, st.integers(8, 400))
 def test_every_shape_is_there_and_none_is_far_from_its_share(found: list[str], number: int) -> None:
-    taken = Counter(found[place] for place in in_proportion(found, number))
+    taken = Counter(found[place] for place in in_proportion(found, range(number, number + 1), _alike))
     frequency = Counter(found)
     assert taken.keys() == frequency.keys()
     rare = sum(count * number < len(found) for count in frequency.values())  # have more than their share
@@ -67,9 +72,40 @@ def test_every_shape_is_there_and_none_is_far_from_its_share(found: list[str], n
 
 def test_where_there_are_more_shapes_than_places_the_most_frequent_are_taken() -> None:
     found = ["rare", *["often"] * 5, "once", *["twice"] * 2]
-    assert [found[place] for place in in_proportion(found, 2)] == ["often", "twice"]
+    assert [found[place] for place in in_proportion(found, range(2, 3), _alike)] == ["often", "twice"]
 
 
 def test_those_of_a_shape_lie_evenly_in_the_source() -> None:
-    assert in_proportion(["same"] * 100, 4) == [12, 37, 62, 87]
-    assert in_proportion(["a", "b"] * 50, 4) == [24, 25, 74, 75]
+    assert in_proportion(["same"] * 100, range(4, 5), _alike) == [12, 37, 62, 87]
+    assert in_proportion(["a", "b"] * 50, range(4, 9), _alike) == [24, 25, 74, 75]
+
+
+def test_the_average_image_is_like_that_of_all_where_that_can_be() -> None:
+    """36, 18 and 6 of 60: four of them are 2, 1 and 1, which is 4% more pixels; five, three and one are alike."""
+    pixels = {"small": 100, "middle": 200, "large": 300}.__getitem__
+    found = ["small"] * 36 + ["middle"] * 18 + ["large"] * 6
+    places = in_proportion(found, range(4, 9), pixels)
+    assert len(places) <= 8 and abs(more_pixels(found, places, pixels)) <= 0.02
+    assert {found[place] for place in places} == {"small", "middle", "large"}
+
+
+def test_rare_shapes_that_would_outweigh_the_others_are_left_out() -> None:
+    """Of 60 images two are ten times as large: with both of them eight are 2.6 times as much work as eight of all."""
+    pixels = {"usual": 1, "wide": 10, "tall": 10}.__getitem__
+    found = ["usual"] * 58 + ["wide", "tall"]
+    places = in_proportion(found, range(8, 17), pixels)
+    more = more_pixels(found, places, pixels)
+    assert 8 <= len(places) <= 16
+    assert abs(more) < 0.3 and more == pytest.approx(sum(pixels(found[p]) for p in places) / len(places) / 1.3 - 1)
+
+
+@given(shapes, st.integers(1, 40))
+def test_however_sizes_are_places_are_in_order_and_no_more_than_twice_as_many(found: list[str], number: int) -> None:
+    def pixels(shape: object) -> int:
+        return 1 + 50 * (ord(str(shape)) - ord("a"))
+
+    places = in_proportion(found, range(number, 2 * number + 1), pixels)
+    again = in_proportion(found, range(len(places), len(places) + 1), pixels)
+    assert places == again, "the next pass, which takes as many, takes the same"
+    wanted = min(number, len(found))
+    assert wanted <= len(places) <= min(2 * wanted, len(found)) and places == sorted(set(places))
