@@ -103,12 +103,15 @@ def test_what_asks_for_the_end_of_a_pass_that_measures_keeps_it(
         time.sleep(0.01)
     process.send_signal(sent)
     printed, errors = process.communicate(timeout=180)
-    assert process.returncode == 128 + sent and messages(errors)[-1] == f"hwprof: {says}"
+    assert process.returncode == 128 + sent and messages(errors)[-1].startswith(f"hwprof: {says}")
     assert not any("Traceback" in line for line in messages(errors))
     measure, *others = RunDirectory.latest(tmp_path / "results").manifest.passes
     assert measure.status == "completed" and len(measure.iterations) >= 40
     assert (measure.reason or "").startswith(f"{reason} after ")
     assert [(one.name, one.status) for one in others][:1] == [("trace", "interrupted")]
+    if sent != signal.SIGINT and not printed:  # three seconds were too few for the report, on a busy machine
+        assert "kept in" in messages(errors)[-1]
+        return
     assert f"LOST   pass measure ended early: {reason}" in printed
     assert "Try: collect again" in printed
 
@@ -225,7 +228,23 @@ def test_what_ends_a_run_when_all_is_measured_keeps_the_pass(
     assert messages(errors)[-1].startswith(f"hwprof: {said}")
     run = RunDirectory.latest(tmp_path / "results")
     assert [(record.name, record.status) for record in run.manifest.passes][:1] == [("measure", "completed")]
-    assert "yolov8n" in printed
+    assert "yolov8n" in printed or (sent != signal.SIGINT and "kept in" in messages(errors)[-1])
+
+
+def test_a_run_of_many_layers_ends_within_the_time_that_whoever_sends_sigterm_has(tmp_path: Path) -> None:
+    """Docker and CI kill after ten seconds: five for the pass, three for what is made of it."""
+    (tmp_path / "many.py").write_text(
+        "import torch\ndef model(): return torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(3000)))\n"
+    )
+    options = ("--model", "many:model", "--input-shape", "1,8", "--time", "600", "--no-peaks", "--no-instrumented")
+    process = start_hwprof("collect", *options, "--passes", "measure,trace", cwd=tmp_path)
+    _wait_for(tmp_path, "raw/measure/perf")
+    time.sleep(3)
+    begin_s = time.monotonic()
+    process.terminate()
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 143 and messages(errors)[-1].startswith("hwprof: ended by SIGTERM"), errors
+    assert time.monotonic() - begin_s < 15, "five, three, and a machine that others use, too"
 
 
 def test_a_pass_that_does_not_end_is_not_waited_for_when_a_process_shall_end(tmp_path: Path) -> None:

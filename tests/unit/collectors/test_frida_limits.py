@@ -1,0 +1,38 @@
+"""Limits under which frida would end the process are told before."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+from collectors.instrumented.frida_helper import FILE_BYTES, require_limits
+from hwprof.errors import HwprofError
+
+
+@pytest.mark.parametrize(
+    ("which", "allowed", "says"),
+    [
+        (resource.RLIMIT_NOFILE, 12, r"22 file descriptors .* of 12 in all.*ulimit -n"),
+        (
+            resource.RLIMIT_FSIZE,
+            FILE_BYTES - 1,
+            r"up to 36 MiB, and none may be larger than 35 MiB.*ulimit -f",
+        ),
+        (resource.RLIMIT_NOFILE, 65_536, None),
+        (resource.RLIMIT_FSIZE, FILE_BYTES, None),
+        (None, 0, None),
+    ],
+)
+def test_they_are_named_with_what_raises_them(
+    which: int | None, allowed: int, says: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    infinite = resource.RLIM_INFINITY
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda one: (allowed, infinite) if one == which else (infinite, infinite)
+    )
+    if says is None:
+        require_limits()
+        return
+    with pytest.raises(HwprofError, match=says):
+        require_limits()
