@@ -5,11 +5,16 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import thread as thread_pools
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from hwprof.workload.operator_flops import CountedFlops
+
+_PlainThread: Any = threading.Thread
+_Pool: Any = ThreadPoolExecutor  # Any: methods of both are replaced for a while
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class _Thread:
 
 class FlopMeter:
     """Counts while it is entered. torch's dispatch modes are a thread's own: a call on another thread than the one
-    that entered gets one, and what it did is also done by the call that is open on that first thread."""
+    that entered gets one, and what it did is also done by the call that is open on that first thread. So does what a
+    thread runs that is started meanwhile, and what a pool of threads is given to run."""
 
     def __init__(self, mode: Callable[[], CountedFlops]) -> None:
         self._mode: Final = mode
@@ -65,6 +71,16 @@ class FlopMeter:
         self._adding = threading.Lock()
 
     def __enter__(self) -> Self:
+        self._run, self._submit = _PlainThread.run, _Pool.submit
+        pool: Any = thread_pools._worker  # what a pool's thread runs is what others give it
+
+        def run(thread: Any) -> None:
+            (self._run if getattr(thread, "_target", None) is pool else self._counted(self._run))(thread)
+
+        def submit(executor: Any, work: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
+            return self._submit(executor, self._counted(work), *arguments, **keywords)
+
+        _PlainThread.run, _Pool.submit = run, submit
         self._home.mode.__enter__()
         return self
 
@@ -72,6 +88,22 @@ class FlopMeter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._home.mode.__exit__(kind, error, trace)
+        _PlainThread.run, _Pool.submit = self._run, self._submit
+
+    def _counted(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """As a call of its own, on the thread that does it."""
+
+        def counted(*arguments: Any, **keywords: Any) -> Any:
+            self.begin()
+            try:
+                given = work(*arguments, **keywords)
+            except BaseException:
+                self.abandon()
+                raise
+            self.end()
+            return given
+
+        return counted
 
     def begin(self, of: object = None) -> None:
         """A call begins on this thread, of a module or whatever else; ``end`` or ``abandon`` must follow there."""

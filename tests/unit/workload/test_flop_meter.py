@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -89,3 +90,41 @@ def test_a_call_that_fails_on_another_thread_did_its_work_all_the_same() -> None
         meter.begin()
         on_another_thread(elsewhere)
         assert meter.end() == (flops(1), Flops())
+
+
+def product() -> None:
+    ONE @ ONE
+
+
+def fails() -> None:
+    ONE @ ONE
+    raise ValueError("after its work")
+
+
+def test_what_threads_do_is_done_by_the_call_that_is_open_meanwhile() -> None:
+    """They have no mode of torch's: of a layer that hands its work to a thread 0 were counted."""
+    run = threading.Thread.run
+    with FlopMeter(CountedFlops) as meter:
+        meter.begin()
+        on_another_thread(product)
+        ONE @ ONE
+        assert meter.end() == (flops(2), flops(1))
+        meter.begin()
+        assert meter.end() == (Flops(), Flops())
+    assert threading.Thread.run is run
+    on_another_thread(product)
+
+
+def test_what_a_pool_is_given_is_done_by_the_call_that_gives_it() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(product).result()  # its thread is there before
+        with FlopMeter(CountedFlops) as meter:
+            for number in (1, 3):
+                meter.begin()
+                for future in [pool.submit(product) for _ in range(number)]:
+                    future.result()
+                assert meter.end() == (flops(number), Flops())
+            meter.begin()
+            assert isinstance(pool.submit(fails).exception(), ValueError)
+            assert meter.end() == (flops(1), Flops())
+        pool.submit(product).result()
