@@ -25,6 +25,9 @@ there then."""
 DESCRIPTORS: Final = 22
 """As many as it opens while it attaches: with fewer it crashes."""
 
+SPACE_BYTES: Final = 1 << 30
+"""Of addresses; what each thread counts in is most of it."""
+
 FILE_BYTES: Final = 36 << 20
 """As large as a file is that it writes: where none may be as large it aborts the process."""
 
@@ -33,12 +36,18 @@ SPARE: Final = 6
 
 
 def require_limits() -> None:
-    """Raises ``HwprofError`` where a limit of this process would be frida's end, and so its own."""
+    """Raises ``HwprofError`` where a limit of this process would be frida's end, and so its own, or have it wait for
+    ever for what it cannot get."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = sum(1 for _ in Path("/proc/self/fd").iterdir())
     if descriptors != resource.RLIM_INFINITY and descriptors - taken < DESCRIPTORS:
         text = f"frida needs {DESCRIPTORS} file descriptors beside those that are open, of {descriptors} in all"
         raise HwprofError(text, "raise the limit: ulimit -n 1024")
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    if space != resource.RLIM_INFINITY and space - used < SPACE_BYTES:
+        text = f"frida and its threads need {SPACE_BYTES >> 20} MiB of address space beside what is in use"
+        raise HwprofError(text, "raise the limit: ulimit -v unlimited")
     file_bytes, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if file_bytes != resource.RLIM_INFINITY and file_bytes < FILE_BYTES:
         text = f"frida writes files of up to {FILE_BYTES >> 20} MiB, and none may be larger than {file_bytes >> 20} MiB"

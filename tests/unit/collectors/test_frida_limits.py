@@ -19,6 +19,8 @@ from hwprof.errors import HwprofError
             FILE_BYTES - 1,
             r"up to 36 MiB, and none may be larger than 35 MiB.*ulimit -f",
         ),
+        (resource.RLIMIT_AS, 1 << 30, r"1024 MiB of address space .*ulimit -v"),
+        (resource.RLIMIT_AS, 1 << 46, None),
         (resource.RLIMIT_NOFILE, 65_536, None),
         (resource.RLIMIT_FSIZE, FILE_BYTES, None),
         (None, 0, None),
