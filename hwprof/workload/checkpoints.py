@@ -204,7 +204,8 @@ def _find_names(content: Any) -> dict[int, str]:
     names = content.get("names")
     numbered = dict(enumerate(names)) if isinstance(names, list) else names
     if isinstance(numbered, dict) and all(_is_name(number, name) for number, name in numbered.items()):
-        return {number: printable(name) for number, name in numbered.items()}
+        told = any(name != str(number) for number, name in numbered.items())  # else nobody has named them
+        return {number: printable(name) for number, name in numbered.items()} if told else {}
     holders = (content.get(key) for key in _STATE_KEYS)
     return next((found for one in holders if isinstance(one, unpickle.Placeholder) and (found := _find_names(one))), {})
 

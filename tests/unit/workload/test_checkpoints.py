@@ -118,6 +118,7 @@ def test_the_averaged_model_goes_before_the_last_one(tmp_path: Path, foreign: ty
     [
         (["cat", "dog"], {0: "cat", 1: "dog"}),
         ({0: "cat", 1: "d\x1b[2Jog"}, {0: "cat", 1: "d?[2Jog"}),
+        ({0: "0", 1: "1"}, {}), ({0: "0", 1: "dog"}, {0: "0", 1: "dog"}),
         ([b"cat"], {}), ({"0": "cat"}, {}), ({True: "cat"}, {}), (["c" * 1000], {}), ("cat", {}), (None, {}), (7, {}),
     ],
 )  # fmt: skip
