@@ -107,6 +107,21 @@ def test_nothing_is_dropped(place: str, tmp_path: Path) -> None:
     assert tables["spans"].select("span", "iteration", "path").rows() == [(1, 4, "in"), (2, -1, "out")]
 
 
+@pytest.mark.parametrize("table", ["spans", "counts", "of nobody"])
+def test_of_a_table_without_rows_nobody_asks_what_it_is(table: str) -> None:
+    record = PassRecord(name="trace")
+    results = PassResults(record, lambda: SPANS)
+    results.keep(PLANNED, Collected(tables={table: pl.DataFrame()}), [{table: pl.DataFrame()}])
+    assert record.collectors and results.tables() == {}
+
+
+def test_rows_that_were_kept_are_held_once() -> None:
+    collected = Collected(tables={"spans": everything().tables["spans"]})
+    results = PassResults(PassRecord(name="trace"), lambda: SPANS)
+    results.keep(PLANNED, collected)
+    assert collected.tables == {} and _collected(results)["spans"].height == 2
+
+
 def test_spans_of_several_collectors_are_numbered_on() -> None:
     results = PassResults(PassRecord(name="trace"), lambda: SPANS)
     for _ in range(2):
