@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.unsignedinteger[Any]]
 
-PLACE = np.uint32
+PLACE_BYTES: Final = np.uint32().itemsize
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def packed(values: Integers) -> Part:
     """These rows, in few bytes."""
     narrow = narrowed(values)
     some = int(np.count_nonzero(narrow))
-    if (PLACE().itemsize + narrow.itemsize) * some >= narrow.nbytes:
+    if (PLACE_BYTES + narrow.itemsize) * some >= narrow.nbytes:
         return Part(len(narrow), narrow)
     places = np.flatnonzero(narrow)
-    return Part(len(narrow), narrow[places], places.astype(PLACE))
+    return Part(len(narrow), narrow[places], places.astype(np.uint32))

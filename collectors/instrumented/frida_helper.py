@@ -22,14 +22,15 @@ SOCKET_PATH_BYTES: Final = 107
 """As long as a socket's path can be (``sun_path``, and its NUL): frida cuts longer ones off, and never finds what lies
 there then."""
 
-DESCRIPTORS: Final = 22
-"""As many as it opens while it attaches: with fewer it crashes."""
+DESCRIPTORS: Final = 31
+"""As many as it opens while it attaches: with 30 it crashes (tried out)."""
 
 SPACE_BYTES: Final = 1 << 30
-"""Of addresses; what each thread counts in is most of it."""
+"""Of addresses, so much is to be left; what each thread counts in is most of what comes."""
 
 FILE_BYTES: Final = 36 << 20
-"""As large as a file is that it writes: where none may be as large it aborts the process."""
+"""As large as its agent's file is (36,774,216 bytes), or a little more: where none may be as large it aborts the
+process."""
 
 SPARE: Final = 6
 """Descriptors: a folder's for each level of what is taken away, and one to list processes."""
@@ -39,14 +40,14 @@ def require_limits() -> None:
     """Raises ``HwprofError`` where a limit of this process would be frida's end, and so its own, or have it wait for
     ever for what it cannot get."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    taken = sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1  # without the one that lists them
     if descriptors != resource.RLIM_INFINITY and descriptors - taken < DESCRIPTORS:
         text = f"frida needs {DESCRIPTORS} file descriptors beside those that are open, of {descriptors} in all"
         raise HwprofError(text, "raise the limit: ulimit -n 1024")
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     if space != resource.RLIM_INFINITY and space - used < SPACE_BYTES:
-        text = f"frida and its threads need {SPACE_BYTES >> 20} MiB of address space beside what is in use"
+        text = f"{used >> 20} of {space >> 20} MiB of address space are in use, which leaves frida too little"
         raise HwprofError(text, "raise the limit: ulimit -v unlimited")
     file_bytes, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if file_bytes != resource.RLIM_INFINITY and file_bytes < FILE_BYTES:

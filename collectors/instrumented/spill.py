@@ -19,8 +19,8 @@ Array = npt.NDArray[Any]
 IN_MEMORY_BYTES: Final = 16 << 20
 """So much stays in memory: of most models that is all."""
 
-
 WORD_BYTES: Final = 8
+"""The widest number; each array begins at a multiple of it."""
 
 
 class Spill:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.analysis.observers import observes
-from hwprof.report.document.hottest import ORDER, values
+from hwprof.report.document.hottest import ORDER
 from hwprof.report.document.kernels import Kernels
-from hwprof.report.document.layers import Layer, Layers
+from hwprof.report.document.layers import Layer
 from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.time_budget import Budget, TimeBudget
 from hwprof.report.text import alike_layers, figures
@@ -16,6 +16,7 @@ from hwprof.report.text.alike_layers import Alike
 from hwprof.report.text.choice import is_instrumented
 from hwprof.report.text.grid import Column
 from hwprof.report.text.kernel_cells import LEAST_SAMPLES
+from hwprof.report.text.layers import sort_column
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS, bar
 
@@ -76,11 +77,10 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
 
 def _sorted_by(rows: Sequence[Alike], page: Page) -> list[Column]:
     """What the rows are in the order of, where no other column has it."""
-    sort, part = page.document.hottest.sort, page.part(Layers)
-    if sort in (alike_layers.TIME, CPI, ORDER) or part is None:
+    sort = page.document.hottest.sort
+    if sort in (alike_layers.TIME, CPI, ORDER):
         return []
-    known = values(part, sort)
-    return [Column(sort, [figures.amount(known.get(row.path), page.glyphs) for row in rows])]
+    return [sort_column(sort, [row.path for row in rows], page)]
 
 
 def letters(rows: Sequence[Alike], page: Page) -> set[str]:

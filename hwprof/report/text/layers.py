@@ -95,9 +95,13 @@ def _sorted_by(sort: str, layers: Sequence[Layer | None], metrics: Sequence[Colu
     asked for."""
     if sort in ("time", ORDER, *ELSEWHERE) or any(column.key == sort for column in metrics):
         return []
+    return [sort_column(sort, [None if one is None else one.path for one in layers], page)]
+
+
+def sort_column(sort: str, paths: Sequence[str | None], page: Page) -> Column:
+    """What rows of these layers are in the order of; None: a row of no layer."""
     known = _values(sort, page)
-    cells = ["" if one is None else figures.amount(known.get(one.path), page.glyphs) for one in layers]
-    return [Column(sort, cells)]
+    return Column(sort, ["" if path is None else figures.amount(known.get(path), page.glyphs) for path in paths])
 
 
 def _values(sort: str, page: Page) -> dict[str, float]:

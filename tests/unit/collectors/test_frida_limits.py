@@ -13,13 +13,13 @@ from hwprof.errors import HwprofError
 @pytest.mark.parametrize(
     ("which", "allowed", "says"),
     [
-        (resource.RLIMIT_NOFILE, 12, r"22 file descriptors .* of 12 in all.*ulimit -n"),
+        (resource.RLIMIT_NOFILE, 12, r"31 file descriptors .* of 12 in all.*ulimit -n"),
         (
             resource.RLIMIT_FSIZE,
             FILE_BYTES - 1,
             r"up to 36 MiB, and none may be larger than 35 MiB.*ulimit -f",
         ),
-        (resource.RLIMIT_AS, 1 << 30, r"1024 MiB of address space .*ulimit -v"),
+        (resource.RLIMIT_AS, 1 << 30, r"of 1024 MiB of address space are in use.*ulimit -v"),
         (resource.RLIMIT_AS, 1 << 46, None),
         (resource.RLIMIT_NOFILE, 65_536, None),
         (resource.RLIMIT_FSIZE, FILE_BYTES, None),
