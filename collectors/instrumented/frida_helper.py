@@ -22,8 +22,8 @@ SOCKET_PATH_BYTES: Final = 107
 """As long as a socket's path can be (``sun_path``, and its NUL): frida cuts longer ones off, and never finds what lies
 there then."""
 
-DESCRIPTORS: Final = 31
-"""As many as it opens while it attaches: with 30 it crashes (tried out)."""
+DESCRIPTORS: Final = 28
+"""As many as it opens while it attaches: with 27 it crashes (tried out)."""
 
 SPACE_BYTES: Final = 1 << 30
 """Of addresses, so much is to be left; what each thread counts in is most of what comes."""
