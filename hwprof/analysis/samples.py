@@ -1,7 +1,8 @@
 """What ran when a sample was taken, by time alone: leaf layer, module, framework's operator, stage, iteration.
 
 As with counts (``attribution``), one leaf layer runs at a time, so a sample of any thread belongs to the leaf that was
-running then: a worker's as well as the calling thread's. Nothing is dropped: a sample in the inference but in no leaf
+running then: a worker's as well as the calling thread's. Where several run at a time on threads of their own, each of
+these threads' samples belong to its own (``own_threads``). Nothing is dropped: a sample in the inference but in no leaf
 is ``UNATTRIBUTED``, one outside of the inference has no layer, and both can be counted.
 """
 
@@ -13,6 +14,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import owning_spans, whole_spans
+from hwprof.analysis.own_threads import layers_at, own_calls
 from hwprof.analysis.owners import UNATTRIBUTED, is_rest
 from hwprof.analysis.timeline import Timeline
 
@@ -58,6 +60,9 @@ def attribute_samples(
             for name, frame in running.items()
         ),
     )
+    own = layers_at(own_calls(owners), samples["tid"], times)
+    if own is not None:
+        placed = placed.with_columns(layer=pl.coalesce(own.cast(placed.schema["layer"]), "layer"))
     if team is None:
         return placed
     return placed.with_columns(operator=pl.when(pl.col("tid").is_in([*callers["tid"], *team])).then("operator"))

@@ -7,7 +7,7 @@ is known from its switches, and shared out by its samples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,10 +16,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hwprof.analysis.lifetimes import FAR
+from hwprof.analysis.own_threads import OwnCalls, own_calls
+from hwprof.analysis.owners import is_leaf
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import inference_spans
 from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNKNOWN, UNSAMPLED, WAITING
-from hwprof.analysis.timeline import Timeline
+from hwprof.analysis.timeline import NONE, Timeline
 from hwprof.analysis.unseen import unseen
 
 Numbers = NDArray[np.int64]
@@ -43,35 +45,39 @@ MOMENTS: Final = pl.Schema(
 @dataclass(frozen=True)
 class Inference:
     """When which layer ran in some iterations: ``owners`` are spans with ``path`` and ``iteration``, cut into pieces of
-    time that have one owner each."""
+    time that have one owner each; ``own``: as ``own_threads.own_calls`` makes it."""
 
     owners: pl.DataFrame
     timeline: Timeline
+    own: Mapping[int, OwnCalls]
 
     @classmethod
     def of(cls, spans: pl.DataFrame, layers: pl.DataFrame, iterations: Sequence[int]) -> Inference:
         """``spans`` of one pass."""
         owners = inference_spans(spans, layers).filter(pl.col("iteration").is_in(list(iterations)))
-        return cls(owners, Timeline.of(owners))
+        return cls(owners, Timeline.of(owners), own_calls(owners))
 
     def elapsed(self) -> pl.DataFrame:
         """``iteration``, ``layer``, ``elapsed_ns``: the wall time of each layer in each iteration."""
-        edges = self.timeline.edges
-        if not len(edges):
-            return pl.DataFrame(schema={"iteration": pl.Int32, "layer": pl.String, "elapsed_ns": pl.Int64})
-        _, rows, ns = self.timeline.overlaps(edges[:1], edges[-1:])
-        return (
-            pl.DataFrame(
-                {
-                    "iteration": self.owners["iteration"].gather(rows),
-                    "layer": self.owners["path"].gather(rows),
-                    "elapsed_ns": ns,
-                }
+        return _summed(_durations(self.owners, self.timeline))
+
+    def callers_elapsed(self) -> pl.DataFrame:
+        """As above, of the threads that call layers: each layer's time is all of that of its calls, also where several
+        run at a time."""
+        others = _durations(self.owners, self.timeline).filter(~self.in_own_calls())
+        return _summed(
+            pl.concat(
+                [others.drop("tid"), *(_durations(own.spans, own.timeline).drop("tid") for own in self.own.values())]
             )
-            .group_by("iteration", "layer")
-            .agg(pl.col("elapsed_ns").sum())
-            .sort("iteration", "layer")
         )
+
+    def by_time(self, sampled: pl.DataFrame) -> pl.DataFrame:
+        """The samples with the layer that owns the time, whatever their own thread had open."""
+        return _placed(sampled.sort("time_ns"), self.owners, self.timeline) if self.own else sampled
+
+    def in_own_calls(self) -> pl.Expr:
+        """Of rows with ``tid`` and ``layer``: whether ``own`` has them."""
+        return pl.col("tid").is_in(list(self.own)) & is_leaf(pl.col("layer"))
 
     def calls(self, times_ns: Numbers) -> Numbers:
         """The number of the piece of time that each of the times lies in."""
@@ -83,16 +89,18 @@ def moments(sampled: pl.DataFrame, absences: pl.DataFrame, inference: Inference)
 
     ``sampled`` as ``sampled_kernels.sampled`` makes it of the same iterations, ``absences`` those of the pass.
     """
-    on = _on(sampled, inference)
+    on = _on(inference.by_time(sampled), inference)
     away = absences.join(on.select("tid").unique(), on="tid", how="semi", maintain_order="left")
     return pl.concat([on, _off(away, inference)]).sort("tid", "time_ns")
 
 
-def callers_moments(moments: pl.DataFrame, absences: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+def callers_moments(
+    sampled: pl.DataFrame, moments: pl.DataFrame, absences: pl.DataFrame, inference: Inference
+) -> pl.DataFrame:
     """Of each call of a layer, and of what is around layers, the moments of the thread that made it: nobody else's.
 
-    ``moments`` as above; of one that made a call and was not sampled it is known when it was off its processor. A
-    thread with an open layer was there: what its life is not known to hold is not ``ABSENT``.
+    ``sampled`` and ``moments`` as above; of a thread that made a call and was not sampled it is known when it was off
+    its processor. A thread with an open layer was there: what its life is not known to hold is not ``ABSENT``.
     """
     rows = inference.timeline.owner
     callers = np.where(rows < 0, -1, inference.owners["tid"].to_numpy()[rows])
@@ -101,7 +109,32 @@ def callers_moments(moments: pl.DataFrame, absences: pl.DataFrame, inference: In
     )
     every = pl.concat([moments, _off(unsampled, inference)])
     caller = pl.Series(callers[every["call"].to_numpy()], dtype=pl.Int32)
-    return every.filter((pl.col("tid") == caller) & (pl.col("state") != ABSENT)).sort("time_ns", "tid")
+    made = every.filter((pl.col("tid") == caller) & ~inference.in_own_calls())
+    return (
+        pl.concat([made, *_in_own_calls(sampled, absences, inference)])
+        .filter(pl.col("state") != ABSENT)
+        .sort("time_ns", "tid")
+    )
+
+
+def _in_own_calls(sampled: pl.DataFrame, absences: pl.DataFrame, inference: Inference) -> Iterator[pl.DataFrame]:
+    """The moments of threads in their ``own_calls``: on a processor, and off it."""
+    theirs = pl.col("tid").is_in(list(inference.own))
+    there, away = (rows.filter(theirs).partition_by("tid", as_dict=True) for rows in (sampled, absences))
+    for tid, own in inference.own.items():
+        if (tid,) in there:
+            rows = there[(tid,)].sort("time_ns")
+            yield _on(_placed(rows, own.spans, own.timeline), inference)
+        if (tid,) in away:
+            yield _off_in(away[(tid,)], own.spans, own.timeline, inference)
+
+
+def _placed(sampled: pl.DataFrame, spans: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
+    """Samples, by time, with ``layer`` and ``iteration`` by a ``timeline`` of these ``spans``; others are left
+    out."""
+    span = timeline.at(sampled["time_ns"].to_numpy())
+    inside, rows = sampled.filter(span != NONE), spans[span[span != NONE]]
+    return inside.with_columns(layer=rows["path"], iteration=rows["iteration"])
 
 
 def unsampled_waits(moments: pl.DataFrame, absences: pl.DataFrame, inference: Inference) -> pl.DataFrame:
@@ -170,7 +203,7 @@ def _on(sampled: pl.DataFrame, inference: Inference) -> pl.DataFrame:
         begin_ns=pl.lit(None, pl.Int64),
         iteration="iteration",
         layer=pl.col("layer").cast(pl.String),
-        call=pl.Series(inference.calls(sampled["time_ns"].to_numpy())),
+        call=pl.Series(inference.calls(sampled["time_ns"].to_numpy()), dtype=pl.Int64),
         state=pl.when(waits).then(pl.lit(WAITING)).otherwise(pl.lit(BUSY)),
         ns="cpu_ns",
         sampled=pl.lit(True),
@@ -178,21 +211,42 @@ def _on(sampled: pl.DataFrame, inference: Inference) -> pl.DataFrame:
 
 
 def _off(away: pl.DataFrame, inference: Inference) -> pl.DataFrame:
-    interval, call, begin, end = inference.timeline.pieces(away["begin_ns"].to_numpy(), away["end_ns"].to_numpy())
-    rows = inference.timeline.owner[call]
+    return _off_in(away, inference.owners, inference.timeline, inference)
+
+
+def _off_in(away: pl.DataFrame, spans: pl.DataFrame, timeline: Timeline, inference: Inference) -> pl.DataFrame:
+    """``timeline``: of these ``spans``."""
+    interval, piece, begin, end = timeline.pieces(away["begin_ns"].to_numpy(), away["end_ns"].to_numpy())
+    rows = timeline.owner[piece]
     return pl.DataFrame(
         {
             "tid": away["tid"].gather(interval),
             "time_ns": end,
             "begin_ns": begin,
-            "iteration": inference.owners["iteration"].gather(rows),
-            "layer": inference.owners["path"].gather(rows),
-            "call": call,
+            "iteration": spans["iteration"].gather(rows),
+            "layer": spans["path"].gather(rows),
+            "call": inference.calls(begin),
             "state": away["state"].gather(interval),
             "ns": end - begin,
-            "sampled": np.zeros(len(call), dtype=bool),
+            "sampled": np.zeros(len(piece), dtype=bool),
         }
     ).cast(MOMENTS)
+
+
+def _durations(spans: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
+    """``tid``, ``iteration``, ``layer`` and ``elapsed_ns`` of each piece of a ``timeline`` of these ``spans``."""
+    edges = timeline.edges
+    schema = {"tid": pl.Int32, "iteration": pl.Int32, "layer": pl.String, "elapsed_ns": pl.Int64}
+    if not len(edges):
+        return pl.DataFrame(schema=schema)
+    _, rows, ns = timeline.overlaps(edges[:1], edges[-1:])
+    named = spans.select("tid", "iteration", layer="path")[rows]
+    return named.with_columns(elapsed_ns=pl.Series(ns)).cast(schema)
+
+
+def _summed(durations: pl.DataFrame) -> pl.DataFrame:
+    sums = durations.group_by("iteration", "layer").agg(pl.col("elapsed_ns").sum())
+    return sums.sort("iteration", "layer")
 
 
 def closed(moments: pl.DataFrame, elapsed: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

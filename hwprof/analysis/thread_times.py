@@ -54,7 +54,8 @@ class ThreadTimes:
     taken: SampledPass
     calling_tid: int
     moments: pl.DataFrame
-    callers: pl.DataFrame  # of the moments those of the thread that made each call, as ``callers_moments``
+    callers: pl.DataFrame  # those of the thread that made each call, as ``callers_moments``
+    callers_elapsed: pl.DataFrame  # as ``Inference.callers_elapsed``
     path: pl.DataFrame
     elapsed: pl.DataFrame
     waits: pl.DataFrame  # of threads without a sample, as ``thread_states.unsampled_waits``
@@ -293,7 +294,14 @@ def thread_times(taken: SampledPass) -> ThreadTimes | None:
     path = path_moments(found, calling_tid, away)
     waits = unsampled_waits(found, away, inference)
     times = ThreadTimes(
-        taken, calling_tid, found, callers_moments(found, away, inference), path, inference.elapsed(), waits
+        taken=taken,
+        calling_tid=calling_tid,
+        moments=found,
+        callers=callers_moments(taken.inside, found, away, inference),
+        callers_elapsed=inference.callers_elapsed(),
+        path=path,
+        elapsed=inference.elapsed(),
+        waits=waits,
     )
     return times if times.elapsed_ns else None
 

@@ -1,9 +1,10 @@
 """Where a layer's time goes: shares of its elapsed time, and of the time of all threads that share its work.
 
 Elapsed time is that of the calling thread: of each layer the one that calls it, which is the one that calls the model
-unless the model has threads of its own. What it did meanwhile: by its samples on a processor and by its switches off it
-(``thread_states``: they add up to the elapsed time). Every sample has one part, by the code that it met
-(``time_budget.toml``); every time off a processor one, by what the thread waited for.
+unless the model has threads of its own. Layers that run at the same time on several threads have each all of theirs; of
+the inference, and of the modules around them, the time goes by once. What it did meanwhile: by its samples on a
+processor and by its switches off it (``thread_states``: they add up to the elapsed time). Every sample has one part, by
+the code that it met (``time_budget.toml``); every time off a processor one, by what the thread waited for.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ SCHEMA: Final = pl.Schema(
         "layer": pl.String,  # an owner of ``attribution``; null: the whole inference
         "part": pl.String,
         "ns": pl.Float64,  # of the elapsed time of an iteration, on average
+        "wall_ns": pl.Float64,  # as above, without what is another layer's that began later, on another thread
         "share": pl.Float64,  # of the elapsed time; those of a layer add up to 1
         "share_low": pl.Float64,  # its 95% interval, by the calling thread's samples
         "share_high": pl.Float64,
@@ -162,10 +164,7 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
     Layers with fewer than ``FEW_SAMPLES`` samples of the calling thread are left out, unless it was hardly there."""
     rows = _closed(_with_parts(times, times.moments), times.elapsed)
     sharing = [one["tid"] for one in times.those_that_share]
-    calls = _with_parts(times, times.callers).with_columns(
-        tid=pl.lit(times.calling_tid, pl.Int32)
-    )  # as if one made all
-    own = _sums(_closed(calls, times.elapsed), times.iterations)
+    own = _of_callers(times)
     of_threads = rows.filter(pl.col("tid").is_in([times.calling_tid, *sharing]) & (pl.col("part") != ABSENT))
     threads = _sums(of_threads, times.iterations).select("layer", "part", threads_ns="ns", threads_share="share")
     both = own.join(threads, on=["layer", "part"], how="full", coalesce=True, nulls_equal=True)
@@ -173,7 +172,8 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
         of_samples=pl.col("samples").sum(), layer_ns=pl.col("ns").sum(), layer_off_ns=pl.col("off_ns").sum()
     )
     found = both.join(totals, on="layer", nulls_equal=True).with_columns(
-        pl.col("ns", "off_ns", "share", "threads_ns", "threads_share").fill_null(0.0), pl.col("samples").fill_null(0)
+        pl.col("ns", "wall_ns", "off_ns", "share", "threads_ns", "threads_share").fill_null(0.0),
+        pl.col("samples").fill_null(0),
     )
     low, high = _interval()
     hardly_there = pl.col("layer_off_ns") >= 0.9 * pl.col("layer_ns")
@@ -186,6 +186,29 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
         .select(SCHEMA.names())
         .cast(SCHEMA)
     )
+
+
+def _of_callers(times: ThreadTimes) -> pl.DataFrame:
+    """``_sums`` of what the threads that call layers did, as if one made all of the calls, with ``wall_ns``."""
+    calls = _with_parts(times, times.callers).with_columns(tid=pl.lit(times.calling_tid, pl.Int32))
+    sums = _sums(_closed(calls, times.callers_elapsed), times.iterations)
+    wall, of_callers = (
+        pl.concat([_by_layer(one), one.select(layer=pl.lit(None, pl.String), elapsed_ns=pl.col("elapsed_ns").sum())])
+        for one in (times.elapsed, times.callers_elapsed)
+    )
+    parts = wall.join(of_callers, on="layer", nulls_equal=True, suffix="_of_callers")
+    part = parts.select("layer", once=pl.col("elapsed_ns") / pl.col("elapsed_ns_of_callers").replace(0, None))
+    found = sums.join(part, on="layer", how="left", nulls_equal=True, maintain_order="left")
+    found = found.with_columns(wall_ns=pl.col("ns") * pl.col("once").fill_null(1.0))
+    whole = pl.col("layer").is_null()
+    return found.with_columns(
+        ns=pl.when(whole).then("wall_ns").otherwise("ns"),
+        off_ns=pl.when(whole).then(pl.col("off_ns") * pl.col("once")).otherwise("off_ns"),
+    ).drop("once")
+
+
+def _by_layer(elapsed: pl.DataFrame) -> pl.DataFrame:
+    return elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum())
 
 
 def awaited(times: ThreadTimes) -> dict[str | None, float]:
@@ -245,14 +268,14 @@ def nested(budget: pl.DataFrame) -> list[dict[str, Any]]:
     for path, rows in groupby(budget.iter_rows(named=True), key=itemgetter("layer")):
         parts = [dict(row) for row in rows]
         row = {"path": path, "elapsed_ns": sum(part["ns"] for part in parts), "samples": parts[0]["of_samples"]}
-        of_layer = ("layer", "of_samples")
+        of_layer = ("layer", "of_samples", "wall_ns")
         found.append({**row, "parts": [{k: v for k, v in part.items() if k not in of_layer} for part in parts]})
     return found
 
 
 def in_modules(budget: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """Of inner modules the sums of all rows that lie in them, in ``SCHEMA``; shares have no intervals. ``layers``: the
-    run's."""
+    """Of inner modules the sums of all rows that lie in them, in ``SCHEMA``, of time that goes by once; shares have no
+    intervals. ``layers``: the run's."""
     rows = budget.drop_nulls("layer")
     owners = rows["layer"].unique(maintain_order=True).to_list()
     modules = layers.filter(~pl.col("leaf"))["path"].unique(maintain_order=True)
@@ -261,7 +284,8 @@ def in_modules(budget: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     sums = (
         pairs.join(rows, on="layer", how="inner", maintain_order="left_right")
         .group_by("module", "part", maintain_order=True)
-        .agg(pl.col("ns", "threads_ns", "samples").sum())
+        .agg(pl.col("wall_ns", "threads_ns", "samples").sum())
+        .with_columns(ns="wall_ns")
     )
     unknown = pl.lit(None, pl.Float64)
     return (

@@ -94,7 +94,7 @@ class Rates:
             .join(leaves.filter(pl.col("end_ns") > pl.col("begin_ns")), on="span")
             .with_columns(scaled=pl.col("value") * (pl.col("enabled_ns") / pl.col("running_ns")))
             .group_by("event", "span")
-            .agg(pl.col("begin_ns", "end_ns").first(), pl.col("scaled").sum())
+            .agg(pl.col("begin_ns", "end_ns").first(), pl.col("scaled").sum(), thread_most=pl.col("scaled").max())
             .join(windows, on="span", how="left")
             .with_columns(pl.col("window_ns").fill_null(pl.col("end_ns") - pl.col("begin_ns")))
             .sort("begin_ns", "span")
@@ -103,7 +103,11 @@ class Rates:
         for (event,), rows in sorted(events.items(), key=lambda item: self._place(item[0][0])):
             begin_ns, end_ns = rows["begin_ns"].to_numpy(), rows["end_ns"].to_numpy()
             is_time = self._units.get(event) == "ns"
-            values = rows["scaled"].to_numpy() / (rows["window_ns"].to_numpy() * (1.0 if is_time else 1e-9))
+            windows_ns = rows["window_ns"].to_numpy()
+            if is_time:  # threads are read one after the other: no thread was busy for longer than its counter ran
+                values = rows["scaled"].to_numpy() / np.maximum(windows_ns, rows["thread_most"].to_numpy())
+            else:
+                values = rows["scaled"].to_numpy() / (windows_ns * 1e-9)
             self._of(event, is_time).add(begin_ns, end_ns, values)
 
     def finish(self) -> None:

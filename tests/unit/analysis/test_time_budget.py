@@ -23,7 +23,7 @@ from hwprof.analysis.time_budget import (
     without_awaited,
 )
 from tests.support.made_up_passes import times_of
-from tests.support.made_up_threads import MAIN, MS, WORKER, Stretch
+from tests.support.made_up_threads import MAIN, MS, OTHER, WORKER, Stretch
 from tests.support.small_tables import layers
 
 
@@ -157,6 +157,30 @@ def test_a_layer_that_another_thread_calls_has_that_threads_time() -> None:
     assert found.filter(layer="b")["of_samples"].unique().to_list() == [70]
 
 
+ABREAST = [("a", 0, 90 * MS), ("b", 10 * MS, 100 * MS), ("c", 20 * MS, 50 * MS)]
+"""Three layers at a time: ``b`` and ``c`` on threads of their own, ``c`` the last to begin."""
+
+
+def test_layers_that_run_at_the_same_time_have_each_all_of_their_own_threads_time() -> None:
+    """Of the inference, and of what is around the layers, the time goes by once."""
+    threads = {
+        MAIN: [(60 * MS, BUSY), (30 * MS, "I/O"), (10 * MS, BUSY)],
+        WORKER: [(10 * MS, ABSENT), (80 * MS, BUSY), (10 * MS, PREEMPTED)],
+        OTHER: [(20 * MS, ABSENT), (30 * MS, WAITING), (50 * MS, ABSENT)],
+    }
+    times = times_of(threads, [(0, 100 * MS)], calls=ABREAST, callers={"b": WORKER, "c": OTHER})
+    found = time_budget(times)
+    parts = {one["path"]: {part["part"]: part["ns"] for part in one["parts"] if part["ns"]} for one in nested(found)}
+    assert parts["a"] == pytest.approx({"dispatch": 60 * MS, BLOCKED: 30 * MS})
+    assert parts["b"] == pytest.approx({"dispatch": 80 * MS, PREEMPTED: 10 * MS})
+    assert parts["c"] == pytest.approx({"waiting": 30 * MS})
+    assert sum(parts[None].values()) == pytest.approx(100 * MS)
+    around = {one["path"]: one["elapsed_ns"] for one in nested(in_modules(found, layers([("", "Net", False)])))}
+    assert around == pytest.approx({"": 100 * MS})
+    assert times.taken.inside.filter(layer="a")["tid"].unique().to_list() == [MAIN]
+    assert times.taken.inside.filter(layer="c").height == 30
+
+
 def test_a_thread_that_slept_in_the_layer_that_it_called_needs_no_sample() -> None:
     mine, other = [(20 * MS, BUSY), (80 * MS, "condition")], [(20 * MS, ABSENT), (80 * MS, "I/O")]
     found = time_budget(times_of({MAIN: mine, WORKER: other}, [(0, 100 * MS)], calls=BRANCH, callers={"b": WORKER}))
@@ -231,6 +255,7 @@ def test_blocks_are_the_sums_of_what_is_in_them() -> None:
     rows += [("net.bc", "compute", 100.0, 100.0)]
     budget = pl.DataFrame(rows, schema=["layer", "part", "ns", "threads_ns"], orient="row").with_columns(
         **{name: pl.lit(0.0) for name in ("share", "share_low", "share_high", "threads_share")},
+        wall_ns=pl.col("ns"),
         samples=pl.lit(10),
         of_samples=pl.lit(20),
     )

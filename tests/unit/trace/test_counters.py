@@ -117,6 +117,14 @@ def test_time_on_a_processor_is_a_number_of_processors(tracks: Any) -> None:
     assert values(files["CPUs busy [CPUs]"]) == [(0, 1.5)]
 
 
+def test_no_thread_is_busy_for_longer_than_the_time(tracks: Any) -> None:
+    """Threads are read one after the other; one that was preempted meanwhile ran on."""
+    files, add = tracks
+    rates = Rates(PASS, add)
+    rates.add(leaves((0, 100)), counts((0, "task-clock", 150, 1, 1), (0, "task-clock", 60, 1, 1)))
+    assert values(files["CPUs busy [CPUs]"]) == [(0, 210 / 150)]
+
+
 def test_multiplexed_counts_are_scaled_and_uncounted_ones_have_no_rate(tracks: Any) -> None:
     files, add = tracks
     rates = Rates(PASS, add)
