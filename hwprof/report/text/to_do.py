@@ -18,9 +18,6 @@ VERDICTS: Final = ("not certain", "no gain", "slower")
 
 FAILED: Final = 2
 GAIN: Final = 18
-EVIDENCE: Final = 60
-"""Characters of the evidence that say something; with less room it has a line of its own."""
-
 
 def show(page: Page) -> None:
     """Some lines; one where there is nothing to do."""
@@ -79,9 +76,9 @@ def _best(trials: Trials | None) -> Trial | None:
 
 
 def _do(page: Page, name: str, what: str, one: Action) -> None:
-    """One thing to do, and why: behind it, where there is room, else below it."""
+    """One thing to do, and why: behind it, where there is room for all of it, else below it."""
     line, why = f"{what}  {_gain(one, page):<{GAIN}}", _why(one)
-    if page.console.width - MARGIN - len(line) >= min(EVIDENCE, len(why) + 2):
+    if page.console.width - MARGIN - len(line) >= len(why) + 2:
         named(page, name, f"{line}  {why}")
         return
     named(page, name, line.rstrip())
