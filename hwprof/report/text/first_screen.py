@@ -18,7 +18,7 @@ from hwprof.report.document.time_budget import TimeBudget
 from hwprof.report.text import alike_layers, figures, first_layers, noise, to_do
 from hwprof.report.text.grid import fit, table
 from hwprof.report.text.layers import rows_sum_ns, shares_of
-from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, facts, named, preempted
+from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, by_few_samples, facts, named, preempted
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS
 from hwprof.unavailable import explain
@@ -221,8 +221,7 @@ def _with_stages(page: Page, outside: Sequence[Stage]) -> str:
 def _of_what(page: Page, part: TimeBudget) -> str:
     """``% of inference``; where samples were taken in a pass that took another time, of how long in that."""
     timed, whole = page.whole.time if page.whole is not None else None, part.whole.elapsed_ns
-    threads, number = page.part(Threads), part.whole.samples
-    few = f", by {figures.plural(number, 'sample')} only" if threads and number < threads.few_samples else ""
+    few = by_few_samples(page)
     if timed is None or abs(whole - timed.median_ns) <= OTHER_TIME * timed.median_ns:
         return f"% of {page.document.whole}{few}"
     return f"% of {figures.milliseconds(whole)}{NO_BREAK}ms, as pass {part.pass_} took{few}"

@@ -24,6 +24,10 @@ DISTURBED: Final = 0.2
 """Of the elapsed time: with more of it taken by others, rules that find nothing say nothing."""
 
 
+UNSURE: Final = 0.2
+"""The width of an interval from which on a share of the time tells little."""
+
+
 def absent(page: Page, name: str, section: str) -> None:
     """Why the document has nothing of a section."""
     why = page.document.absent.get(section)
@@ -56,6 +60,15 @@ def _wrapped(text: str, width: int) -> list[str]:
     indent = " " * (len(text) - len(text.lstrip(" ")))
     lines = textwrap.wrap(text, width, subsequent_indent=indent)
     return [line.replace(NO_BREAK, " ") for line in lines] or [""]
+
+
+def by_few_samples(page: Page) -> str:
+    """``, by 17 samples only``: where some share of the budget may as well be another one; else empty."""
+    part = page.part(TimeBudget)
+    widths = [(one.share_high or 0.0) - (one.share_low or 0.0) for one in part.whole.parts] if part is not None else []
+    if part is None or max(widths, default=0.0) < UNSURE:
+        return ""
+    return f", by {figures.plural(part.whole.samples, 'sample')} only"
 
 
 def preempted(page: Page) -> float:

@@ -6,7 +6,7 @@ from typing import Final
 
 from hwprof.report.document.findings import Action, Findings
 from hwprof.report.text import figures
-from hwprof.report.text.named_lines import DISTURBED, MARGIN, absent, named, preempted
+from hwprof.report.text.named_lines import DISTURBED, MARGIN, absent, by_few_samples, named, preempted
 from hwprof.report.text.page import Page
 from hwprof.report.text.trials import TOO_NOISY, change_text, say_lines, verdict, why_it
 from hwprof.run.trials import Change, Trial, Trials
@@ -18,6 +18,7 @@ VERDICTS: Final = ("not certain", "no gain", "slower")
 
 FAILED: Final = 2
 GAIN: Final = 18
+
 
 def show(page: Page) -> None:
     """Some lines; one where there is nothing to do."""
@@ -94,7 +95,7 @@ def nothing(part: Findings, page: Page) -> str:
     if preempted(page) >= DISTURBED:
         others = f"others had the processor for {preempted(page):.0%} of the time"
         return explain(f"not known: {others}, and no rule found a cause in the rest", "collect with --wait-quiet")
-    return "no rule found a cause of lost time"
+    return f"no rule found a cause of lost time{by_few_samples(page)}"
 
 
 def _change(one: Action) -> Change | None:

@@ -330,15 +330,29 @@ def test_it_is_told_though_nobody_asked_where_iterations_are_enough(iterations: 
     assert ("each layer ±" in text) is (iterations == 30)
 
 
-def test_shares_of_few_samples_say_how_few(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("samples", "low", "high", "told"),
+    [(1, 0.2, 1.0, ", by 1 sample only"), (17, 0.33, 0.77, ", by 17 samples only"), (400, 0.51, 0.61, "")],
+)
+def test_shares_of_few_samples_say_how_few(samples: int, low: float, high: float, told: str, tmp_path: Path) -> None:
     document = builder.build(runs.sampled(tmp_path), 8)
+    share = 1.0 if samples == 1 else 0.56
     part = BudgetPart(
-        part="compute", ns=1.0, share=1.0, share_low=0.2, share_high=1.0, samples=1, threads_ns=1.0, threads_share=1.0
+        part="compute",
+        ns=1.0,
+        share=share,
+        share_low=low,
+        share_high=high,
+        samples=samples,
+        threads_ns=1.0,
+        threads_share=1.0,
     )
-    whole = Budget(path=None, elapsed_ns=1.76e6, samples=1, parts=[part])
+    whole = Budget(path=None, elapsed_ns=1.76e6, samples=samples, parts=[part])
     found = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[])
     document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": found})
-    assert "c compute 100 (% of inference, by 1 sample only)" in shown(document, 100)
+    assert f"c compute {share:.0%}".removesuffix("%") + f" (% of inference{told})" in shown(document, 100)
+    nothing = to_do.nothing(Findings(rows=[]), Page(document, make_console(100, io.StringIO())))
+    assert nothing == f"no rule found a cause of lost time{told}"
 
 
 def test_of_few_samples_no_cause_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
