@@ -236,7 +236,7 @@ def _off_in(away: pl.DataFrame, spans: pl.DataFrame, timeline: Timeline, inferen
 def _durations(spans: pl.DataFrame, timeline: Timeline) -> pl.DataFrame:
     """``tid``, ``iteration``, ``layer`` and ``elapsed_ns`` of each piece of a ``timeline`` of these ``spans``."""
     edges = timeline.edges
-    schema = {"tid": pl.Int32, "iteration": pl.Int32, "layer": pl.String, "elapsed_ns": pl.Int64}
+    schema = pl.Schema({"tid": pl.Int32, "iteration": pl.Int32, "layer": pl.String, "elapsed_ns": pl.Int64})
     if not len(edges):
         return pl.DataFrame(schema=schema)
     _, rows, ns = timeline.overlaps(edges[:1], edges[-1:])

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
-from hwprof.cli import collector_options, products
+from hwprof.cli import collection, collector_options, products
+from hwprof.cli.folders import Folder
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.cli.room import require_room_to_measure
 from hwprof.cli.trace_options import trace_limit
 from hwprof.collector import registry
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import UsageError
 from hwprof.run.roles import Role
 from hwprof.trace.limits import SLICES
 
 if TYPE_CHECKING:
-    from hwprof.cli.progress import Bars
-    from hwprof.report.files import FilesBeside
-    from hwprof.run.directory import RunDirectory
     from hwprof.run.peaks import Peaks
     from hwprof.session.counters import Counting
     from hwprof.session.fork_server import ForkServer
@@ -40,14 +34,11 @@ WAIT_S: Final = 300
 LONGEST_S: Final = 86_400
 """Seconds that --wait-quiet waits, and that it or --time may be told."""
 
-LONGEST_LABEL: Final = 128
-"""Bytes of a model's name in its run's; file systems take 255 for all of it."""
-
 
 def _names(text: str, what: str) -> list[str]:
     names = [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
     if not names:
-        raise UsageError(f"{what} names nothing")
+        raise UsageError(f"{what} names nothing", f"name one, or leave {what} out")
     return names
 
 
@@ -141,7 +132,7 @@ def _counters_help() -> str:
 @click.option("--user-only", is_flag=True, help="Hardware events count user code only, not the kernel's.")
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=Folder(),
     default=Path("results"),
     show_default=True,
     metavar="DIR",
@@ -230,7 +221,7 @@ def collect_command(
         wait_quiet_s=wait_quiet_s or 0.0,
     )
     shown = products.Shown(form, top, width, trace_limit)
-    failure = _collect(output, spec, plans, server, shown, peaks, try_s, keep_raw=keep_raw)
+    failure = collection.carry_out(output, spec, plans, server, shown, peaks, try_s, keep_raw=keep_raw)
     if failure is not None:
         raise failure
 
@@ -276,136 +267,3 @@ def _plan(
 
     named = chosen or ()
     return plan_passes(registry.survey(chosen), passes, named=named, asked=asked, counting=counting, **further)
-
-
-def _collect(
-    output: Path,
-    spec: WorkloadSpec,
-    plans: Sequence[PassPlan],
-    server: ForkServer,
-    shown: products.Shown,
-    peaks: Peaks | None,
-    try_s: float | None,
-    *,
-    keep_raw: bool,
-) -> BaseException | None:
-    """Measures, writes and shows. A failure is returned where there is something to show all the same, else raised."""
-    from hwprof.cli.progress import Bars
-    from hwprof.report.files import FilesBeside
-    from hwprof.session import raw_files
-    from hwprof.session.interruption import InterruptionError, comes_again, signals_interrupt
-
-    with signals_interrupt():
-        run = _create(output.absolute(), spec, peaks)  # wherever a model's code goes
-        try:
-            with Bars() as bars, FilesBeside(run) as files:
-                failure = _measure(run, spec, plans, bars, server, files)
-                server.end()
-                traced = ""
-                if failure is None and try_s is not None:
-                    failure = _try_remedies(run, bars, try_s)
-                if not keep_raw:
-                    with suppress(OSError):  # on a full disk: what was measured is reported all the same
-                        raw_files.drop_large(run)
-                if run.completed_passes():
-                    # once more: whoever sends a second one does not wait for these
-                    with signals_interrupt(), comes_again(failure):
-                        traced, unwritten = products.write(run, bars, files, shown.trace_limit)
-                    failure = unwritten or failure
-            told_where = shown.form == "text"
-            try:
-                products.show_run(run, shown, traced)
-            except Exception:
-                if failure is None:
-                    raise  # else that one is what is told
-                told_where = False
-        except KeyboardInterrupt as interrupt:
-            raise _interrupted(run, interrupt) from interrupt
-    if isinstance(failure, KeyboardInterrupt) and not told_where and run.completed_passes():
-        return InterruptionError(failure, _where_kept(run))
-    return failure
-
-
-def _create(output: Path, spec: WorkloadSpec, peaks: Peaks | None) -> RunDirectory:
-    """The run's directory with its first manifest."""
-    import re
-    from datetime import datetime
-
-    from hwprof import __version__
-    from hwprof.collector import clocks
-    from hwprof.hardware import machine
-    from hwprof.run.directory import RunDirectory
-    from hwprof.run.manifest import Manifest
-
-    now = datetime.now().astimezone()
-    label = re.sub(r"[^\w.]+", "-", spec.model).encode()[:LONGEST_LABEL].decode(errors="ignore").strip("-.")
-    manifest = Manifest(
-        hwprof_version=__version__,
-        name=f"{now:%Y%m%d-%H%M%S}-{label}",
-        created=now.isoformat(timespec="seconds"),
-        command=["hwprof", *sys.argv[1:]],
-        machine=machine.describe(),
-        clock=clocks.snapshot(),
-        peaks=peaks,
-        asked=msgspec.to_builtins(spec),
-        folder=str(Path.cwd()),
-    )
-    return RunDirectory.create(output, manifest)
-
-
-def _measure(
-    run: RunDirectory,
-    spec: WorkloadSpec,
-    plans: Sequence[PassPlan],
-    bars: Bars,
-    server: ForkServer,
-    files: FilesBeside,
-) -> BaseException | None:
-    """Carries the passes out. A failure is returned where there is something to report all the same, else raised: then
-    nothing is left that looks like a run, unless its log says more than the message."""
-    from hwprof.session.pass_record import PassError
-    from hwprof.session.supervisor import carry_out
-
-    try:
-        carry_out(run, spec, plans, bars, server, when_measured=lambda: products.prepare(files))
-    except (PassError, KeyboardInterrupt) as error:
-        if run.completed_passes():
-            return error
-        if isinstance(error, PassError) and error.foreseen:
-            run.remove()
-        raise
-    return None
-
-
-def _try_remedies(run: RunDirectory, bars: Bars, limit_s: float) -> BaseException | None:
-    """A failure is returned: what was measured is reported all the same."""
-    from hwprof.cli.try_remedies import NothingToTryError, carry_out
-
-    try:
-        return carry_out(run, (), bars, limit_s).failure
-    except NothingToTryError as nothing:
-        click.echo(f"[try] nothing to try: {nothing}", err=True)  # no failure: the run is there
-        return None
-    except (HwprofError, KeyboardInterrupt) as error:
-        return error
-
-
-def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError:
-    """What to tell who does not get to see the report: where the run is kept. Without a completed pass it is not. From
-    here to the end of the process another Ctrl-C changes nothing: it would hide where."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from hwprof.run.atomic import remove_parts
-    from hwprof.session.interruption import InterruptionError
-
-    if not run.completed_passes():
-        run.remove()
-        return InterruptionError(interrupt)
-    remove_parts(run.path)
-    return InterruptionError(interrupt, _where_kept(run))
-
-
-def _where_kept(run: RunDirectory) -> str:
-    """And how to see its report."""
-    without = "" if (run.path / "trace.pftrace").exists() else ", without a trace"
-    name = products.name_of(run)
-    return f"kept in {name}{without}: hwprof report {name}"

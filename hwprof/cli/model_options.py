@@ -112,7 +112,7 @@ def workload_spec(
 ) -> WorkloadSpec:
     """The workload that the options ask for; raises ``UsageError`` for what no machine could do."""
     if seed not in SEEDS:
-        raise UsageError(f"--seed {seed} has more than 64 bits")
+        raise UsageError(f"--seed {seed} has more than 64 bits", "choose one from -2**63 to 2**64 - 1")
     if threads is not None:
         _check_threads(threads, oversubscribe=oversubscribe)
     return WorkloadSpec(

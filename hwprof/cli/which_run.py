@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from hwprof.cli.folders import Folder
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import one_line
 
@@ -28,7 +29,7 @@ def takes_run(command: Callable[..., Any]) -> Callable[..., Any]:
     root = click.option(
         "--root",
         "-C",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=Folder(),
         default=ROOT,
         show_default=True,
         metavar="DIR",

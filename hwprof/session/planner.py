@@ -67,7 +67,7 @@ def plan_passes(
         if name not in SHARED_PASSES:
             raise _no_pass(name, surveyed)
     if len(set(passes)) != len(passes):
-        raise UsageError("--passes names a pass twice")
+        raise UsageError("--passes names a pass twice", "name each once; --iterations says how much a pass measures")
     counting, further = _options_by_collector(surveyed, counting or Counting(), options or {})
     counters = choose_counters(surveyed, off, named, counting)
     if MEASURE not in passes:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hwprof.cli import app, collect
+from hwprof.cli import app, collection
 from hwprof.run import atomic
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.synthetic_run import build
@@ -15,7 +15,7 @@ from tests.support.synthetic_run import build
 
 @pytest.mark.parametrize("model", ["mine:" + "x" * 300, "mine:" + "ä" * 300])
 def test_a_long_name_of_a_model_makes_a_folder_that_file_systems_take(model: str, tmp_path: Path) -> None:
-    run = collect._create(tmp_path, WorkloadSpec(model=model), None)
+    run = collection._create(tmp_path, WorkloadSpec(model=model), None)
     assert run.path.is_dir() and run.path.name == run.manifest.name
     assert "mine-" in run.path.name
 
@@ -28,6 +28,27 @@ def test_what_is_no_number_is_a_usage_error(option: str, number: str, capsys: py
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["collect", "--output="], "--output: a folder has a name; the one that you are in is"),
+        (["collect", "--output=/dev/null"], "--output: /dev/null is no folder"),
+        (["report", "--root", __file__], f"{__file__} is no folder"),
+        (["collect", "--passes="], "name one, or leave --passes out"),
+        (["collect", "--passes=measure,measure"], "name each once"),
+        (["collect", f"--seed={1 << 64}"], "choose one from"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_anything_is_made(
+    arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert app.run([*arguments, *(["--model=yolov8n", "--no-peaks"] if arguments[0] == "collect" else [])]) == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1 and says in told.replace("'", "")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_second_interruption_does_not_hide_where_the_run_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = build(tmp_path)
 
@@ -37,7 +58,7 @@ def test_a_second_interruption_does_not_hide_where_the_run_is(tmp_path: Path, mo
     monkeypatch.setattr(atomic, "remove_parts", again)
     before = signal.getsignal(signal.SIGINT)
     try:
-        told = collect._interrupted(run, KeyboardInterrupt())
+        told = collection._interrupted(run, KeyboardInterrupt())
         signal.raise_signal(signal.SIGINT)  # while the processes that are left end
     finally:
         signal.signal(signal.SIGINT, before)

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from hwprof.cli import collect, products
-from hwprof.cli.collect import _interrupted
+from hwprof.cli import collection, products
+from hwprof.cli.collection import _interrupted
 from hwprof.session.interruption import AGAIN, ENDING, EndedBySignal, Held, comes_again, name_of, signals_interrupt
 from tests.support.synthetic_run import build
 
@@ -246,13 +246,13 @@ def test_where_it_is_kept_is_said_once_where_the_report_is_shown(
         if not shows:
             raise OSError("nobody reads it")
 
-    monkeypatch.setattr(collect, "_create", lambda *_: run)
-    monkeypatch.setattr(collect, "_measure", lambda *_: EndedBySignal(signal.SIGTERM))
+    monkeypatch.setattr(collection, "_create", lambda *_: run)
+    monkeypatch.setattr(collection, "_measure", lambda *_: EndedBySignal(signal.SIGTERM))
     monkeypatch.setattr(products, "write", lambda *_: ("", None))
     monkeypatch.setattr(products, "show_run", show)
     shown = products.Shown(form, 8, None, 100)
     server = cast(Any, SimpleNamespace(end=lambda: None))
-    failure = collect._collect(tmp_path, cast(Any, None), (), server, shown, None, None, keep_raw=True)
+    failure = collection.carry_out(tmp_path, cast(Any, None), (), server, shown, None, None, keep_raw=True)
     name = run.path.relative_to(tmp_path)
     where = f"; kept in {name}, without a trace: hwprof report {name}" if told else ""
     assert str(failure) == f"ended by SIGTERM{where}"
