@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hwprof.analysis.owners import own
 from hwprof.collector.contract import Collector, CountedSpan
 from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
-from hwprof.session.span_rows import NO_EDGE, LayerCalls, Record, in_order, span_rows
+from hwprof.session.span_rows import NO_EDGE, LayerCalls, Record, Records, in_order, span_rows
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl
@@ -42,7 +42,8 @@ class SpanRecorder:
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns, cpu_time: ProcessCpuTime | None = None) -> None:
         self._clock = clock
         self._cpu_time = cpu_time or ProcessCpuTime()
-        self._cpu_readings: dict[int, list[Reading]] = {}  # of an iteration: before and after each of its edges
+        self._cpu_begin: tuple[Reading, Reading] | None = None  # of this iteration: before and after its first edge
+        self._charged: dict[int, Charged] = {}  # by iteration
         self._counters: list[Collector] = []
         self._read_fully = _together([])
         self._edge_ns = array("q")  # when the workers were read: at a gap that is the edge before
@@ -52,7 +53,7 @@ class SpanRecorder:
         self._layers: list[tuple[int, int, int, int, int, int]] = []  # of this iteration; see `_layer_record`
         self._paths: list[str] = []
         self._calls: list[LayerCalls] = []  # of the iterations that are over
-        self._records: list[Record] = []  # of all else
+        self._records = Records()  # of all else
         self._in_order: list[Record] | None = None
 
     # Edges
@@ -107,7 +108,7 @@ class SpanRecorder:
         self._cpu_time.look()
         before = self._cpu_time.now()
         edge = self._full_edge()
-        self._cpu_readings[self._iteration] = [before, self._cpu_time.now()]
+        self._cpu_begin = before, self._cpu_time.now()
         return edge
 
     def _last_edge(self) -> int:
@@ -115,7 +116,9 @@ class SpanRecorder:
         before = self._cpu_time.now()
         edge = self._full_edge()
         self._cpu_time.look()
-        self._cpu_readings[self._iteration] += [before, self._cpu_time.now()]
+        if self._cpu_begin is not None:
+            self._charged[self._iteration] = charged(self._cpu_begin, (before, self._cpu_time.now()))
+        self._cpu_begin = None
         return edge
 
     # Layers
@@ -185,7 +188,7 @@ class SpanRecorder:
             for counter in self._counters:
                 counter.begin_iteration(event_set % len(counter.event_sets()))
         try:
-            with self._span("iteration", f"iteration {index}", self._first_edge, self._last_edge):
+            with self._span("iteration", "", self._first_edge, self._last_edge):
                 yield
         finally:
             self._keep_layers()
@@ -223,12 +226,11 @@ class SpanRecorder:
 
     def _add(self, kind: SpanKind, path: str, begin: int, end: int, begin_edge: int, end_edge: int) -> None:
         thread = threading.get_native_id()
-        self._records.append(
-            Record(kind, path, self._iteration, self._warmup, thread, begin, end, begin_edge, end_edge)
-        )
+        self._records.append(kind, path, self._iteration, self._warmup, thread, begin, end, begin_edge, end_edge)
 
     def _keep_layers(self) -> None:
-        self._calls.append(LayerCalls(self._iteration, warmup=self._warmup, calls=self._layers))
+        if self._layers:
+            self._calls.append(LayerCalls(self._iteration, warmup=self._warmup, calls=self._layers))
         self._layers.clear()
 
     # Results
@@ -249,8 +251,7 @@ class SpanRecorder:
     def cpu_times(self) -> dict[int, Charged]:
         """The process's CPU time in each iteration after warm-up. What is counted between the edges of its threads, if
         of all, lies between its bounds."""
-        whole = {iteration: found for iteration, found in self._cpu_readings.items() if len(found) == 4}
-        return {iteration: charged((a, b), (c, d)) for iteration, (a, b, c, d) in whole.items()}
+        return dict(self._charged)
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""
