@@ -32,7 +32,6 @@ KERNELS_SCHEMA: Final = pl.Schema(
         "event": pl.String,
         "provenance": pl.String,
         "value": pl.Float64,
-        "share": pl.Float64,
     }
 )
 

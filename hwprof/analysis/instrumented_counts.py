@@ -68,5 +68,6 @@ def with_counters(found: Figures, others: Figures | None) -> Figures:
     if others is None:
         return found
     owned = others.counters.join(found.rows.select("owner"), on="owner", how="semi")
+    owned = others.counters if owned.height == others.counters.height else owned  # a row a layer and event, held once
     both = pl.concat([found.counters, owned.select(found.counters.columns)])
     return replace(found, counters=both, uncounted=others.uncounted)

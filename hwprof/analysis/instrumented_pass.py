@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
 
 from hwprof.analysis import instrumented, layers, overhead, summary
 from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.kernel_counts import KernelCounts
+from hwprof.analysis.instrumented_counts import Counted
+from hwprof.analysis.kernel_counts import OPENMP, KernelCounts
 from hwprof.run.manifest import PassRecord
 
 PER_LAYER: Final = 5
@@ -33,6 +34,7 @@ class InstrumentedPass:
     events: list[dict[str, Any]]  # as ``summary.events``
     counting: pl.DataFrame  # as ``overhead.counting_overhead``
     instructions: pl.DataFrame
+    largest: pl.DataFrame
     of_listed: pl.DataFrame
     kernels: KernelCounts
     calls: pl.DataFrame  # as ``Attribution`` has them
@@ -52,7 +54,7 @@ class InstrumentedPass:
             for row in instrumented.kernel_metrics(self.of_listed, self.record.metrics).iter_rows(named=True)
         }
         found = []
-        for row in _large(self.instructions).select(*keys, "share", instructions="value").iter_rows(named=True):
+        for row in self.largest.select(*keys, "share", instructions="value").iter_rows(named=True):
             owner = tuple(row[name] for name in keys)
             found.append(
                 {
@@ -101,6 +103,7 @@ def instrumented_pass(
 
     kernels = KernelCounts(tables["spans"], kernel_counts, tables["kernels"], modules, counted, done)
     instructions = kernels.of_event(next((event["name"] for event in events if _orders(event)), None))
+    largest = _large(instructions)
     counting = overhead.counting_overhead(both)
     return InstrumentedPass(
         record,
@@ -110,10 +113,18 @@ def instrumented_pass(
         events,
         counting,
         instructions,
-        _of_listed(kernels, _large(instructions)),
+        largest,
+        _of_listed(kernels, largest),
         kernels,
         counted.calls,
     )
+
+
+def with_same_counters(found: InstrumentedPass, counted: Counted | None) -> InstrumentedPass:
+    """Of equal counters, a row a layer and event, one table is held: they are the same counts."""
+    if counted is None or not found.figures.counters.equals(counted.layers.counters):
+        return found
+    return replace(found, figures=replace(found.figures, counters=counted.layers.counters))
 
 
 def _orders(event: Mapping[str, Any]) -> bool:
@@ -122,20 +133,30 @@ def _orders(event: Mapping[str, Any]) -> bool:
 
 
 def _large(instructions: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the whole's kernels that are not small, and of the largest of every layer."""
-    waiting = pl.col("share").is_null()
-    of_whole = instructions.filter(pl.col("layer").is_null() & (waiting | (pl.col("share") >= instrumented.SMALL)))
-    working = instructions.filter(pl.col("layer").is_not_null() & ~waiting)
-    rank = pl.int_range(pl.len()).over("layer")
-    of_layers = working.filter((rank == 0) | ((rank < PER_LAYER) & (pl.col("share") >= LEAST_OF_LAYER)))
-    return instrumented.as_text(pl.concat([of_whole, of_layers]))
+    """The rows of the whole's kernels that are not small, and of the largest of every layer, largest first, with texts
+    and their ``share``: of the layer's count, without the OpenMP runtime's, which are mostly waiting and have none."""
+    domains = instructions["domain"].unique()
+    waiting = pl.col("domain").is_in(domains.filter(domains.cast(pl.String) == OPENMP).implode())
+    value = pl.when(~waiting).then("value")
+    sums = instructions.group_by("layer").agg(total=value.sum(), most=value.max())
+    shared = instructions.lazy().join(sums.lazy(), on="layer", nulls_equal=True)
+    shared = shared.with_columns(
+        share=pl.when(~waiting & (pl.col("total") > 0)).then(pl.col("value") / pl.col("total"))
+    )
+    of_whole = pl.col("layer").is_null() & (waiting | (pl.col("share") >= instrumented.SMALL))
+    largest = (pl.col("share") >= LEAST_OF_LAYER) | (~waiting & (pl.col("value") == pl.col("most")))
+    some = shared.filter(of_whole | (pl.col("layer").is_not_null() & largest)).collect(engine="streaming")
+    apart = ["kernel", "layer", "library", "domain"]  # all that tells rows apart: every build of a report is the same
+    ranked = some.sort("value", *apart, descending=[True, *(False for _ in apart)]).drop("total", "most")
+    whole, rank = pl.col("layer").is_null(), pl.int_range(pl.len()).over("layer")
+    return instrumented.as_text(pl.concat([ranked.filter(whole), ranked.filter(~whole).filter(rank < PER_LAYER)]))
 
 
 def _of_listed(kernels: KernelCounts, listed: pl.DataFrame) -> pl.DataFrame:
     """All events of the kernels of ``listed``, in their layers."""
     parts = (instrumented.of_those(part, listed) for part in kernels.parts(listed))
-    columns = {name: kind for name, kind in instrumented.KERNELS_SCHEMA.items() if name != "share"}
-    found = pl.concat([pl.DataFrame(schema=columns), *(part.select(list(columns)) for part in parts)])
+    columns = instrumented.KERNELS_SCHEMA
+    found = pl.concat([pl.DataFrame(schema=columns), *(part.select(columns.names()) for part in parts)])
     return found.with_columns(pl.col("value") / kernels.iterations)
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from hwprof.analysis.attribution import Attribution, owning_spans, whole_spans, within
 from hwprof.analysis.callers import with_callers
-from hwprof.analysis.instrumented import KERNEL_KEYS, KERNELS_SCHEMA, UNNAMED
+from hwprof.analysis.instrumented import KERNEL_KEYS, UNNAMED
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
@@ -74,29 +74,27 @@ class KernelCounts:
         return frozenset(self._kinds["event"].categories)
 
     def of_event(self, name: str | None) -> pl.DataFrame:
-        """What every kernel has of one event in an iteration (mean over those that counted), largest first: the columns
-        of ``KERNELS_SCHEMA`` but for the event; no rows of None.
+        """What every kernel has of one event in an iteration (mean over those that counted): ``KERNEL_KEYS`` and
+        ``value``, in the same order each time; no rows of None."""
+        some = self._some(self._numbered) if name is not None else ()
+        return pl.concat([self._of(pl.lit(False)), *(self._of((pl.col("event") == name) & those) for those in some)])
 
-        ``share`` is of the layer's count, without the OpenMP runtime's, which are mostly waiting and have no share.
-        """
-        found = self._summed(pl.col("event") == name if name is not None else pl.lit(False))
-        working = pl.col("domain").cast(pl.String) != OPENMP
-        total = pl.col("value").filter(working).sum().over("layer")
-        apart = ["kernel", "layer", "library", "domain", "provenance"]  # all that tells rows apart: every build of a
-        ranked = found.sort("value", *apart, descending=[True, *(False for _ in apart)])  # report is the same
-        shared = ranked.with_columns(
-            pl.col("value") / self.iterations, share=pl.when(working & (total > 0)).then(pl.col("value") / total)
-        )
-        return shared.select(name for name in KERNELS_SCHEMA if name not in ("event", "provenance"))
+    def _of(self, which: pl.Expr) -> pl.DataFrame:
+        found = self._summed(which).select(*KERNEL_KEYS, pl.col("value") / self.iterations)
+        return found.sort("layer", *NAMES)  # by numbers
 
     def parts(self, wanted: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """What the ``wanted`` kernels (``NAMES``) have of all events, in all layers, over all ``iterations`` that
-        counted: the columns of ``KERNELS_SCHEMA`` but for the share; some kernels in each part, in no order."""
+        counted: the columns of ``KERNELS_SCHEMA``; some kernels in each part, in no order."""
         known = self._numbered.join(wanted.select(NAMES).unique(), on=NAMES, how="semi")
-        rows = known.group_by(NAMES).agg(pl.col("rows").sum()).sort("rows", *NAMES)
+        return map(self._summed, self._some(known))
+
+    def _some(self, numbered: pl.DataFrame) -> Iterator[pl.Expr]:
+        """Which rows are some of these kernels' (of ``_numbered``), until all have had their turn."""
+        rows = numbered.group_by(NAMES).agg(pl.col("rows").sum()).sort("rows", *NAMES)
         part_of = rows.with_columns(part=(pl.col("rows").cum_sum() - pl.col("rows")) // ROWS).drop("rows")
-        for part in known.join(part_of, on=NAMES).sort("part", "number").partition_by("part", maintain_order=True):
-            yield self._summed(pl.col("kernel").is_in(part["number"].implode()))
+        for part in numbered.join(part_of, on=NAMES).sort("part", "number").partition_by("part", maintain_order=True):
+            yield pl.col("kernel").is_in(part["number"].implode())
 
     def _summed(self, which: pl.Expr) -> pl.DataFrame:
         """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it."""

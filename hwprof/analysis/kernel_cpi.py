@@ -9,9 +9,10 @@ within leaf layers is left out as ``work_time`` finds it; kernels that it may be
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 import polars as pl
@@ -44,6 +45,9 @@ from hwprof.analysis.work_time import NOT_WORK, CallersTime
 
 KEYS: Final = ("name", "library", "domain")
 """What tells kernels apart in different processes."""
+
+ROWS: Final = 400_000
+"""That are summed at a time."""
 
 TEXTS: Final = pl.Schema(dict.fromkeys(KEYS, pl.String))
 
@@ -86,15 +90,28 @@ class CpiByTime:
         found = of_those(self.instructions, wanted).filter(pl.col("domain") != WAITING_DOMAIN)
         return found.select("layer", "library", "domain", name="kernel", instructions="value")
 
-    @property
-    def _in_leaves(self) -> pl.DataFrame:
-        """What is of leaf layers: up to millions of rows, so with numbers for texts, and made when it is asked for."""
+    def _in_leaves(self) -> Iterator[pl.DataFrame]:
+        """What is of leaf layers, with numbers for texts: of millions of rows some at a time."""
         working = self._those("domain", pl.col("domain") != WAITING_DOMAIN)
         leaves = self._those("layer", ~is_rest(pl.col("layer")))
-        found = self.instructions.filter(
-            pl.col("domain").is_in(working.implode()) & pl.col("layer").is_in(leaves.implode())
+        wanted = pl.col("domain").is_in(working.implode()) & pl.col("layer").is_in(leaves.implode())
+        for some in chain([self.instructions.clear()], self.instructions.iter_slices(ROWS)):
+            yield some.filter(wanted).select("layer", "library", "domain", name="kernel", instructions="value")
+
+    def _by_kernel(self, others: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """By ``KEYS``, with numbers for texts: ``instructions`` in leaf layers but in ``others``, and in these the
+        ``other_work`` (of several the first)."""
+        of_number = others.with_columns(pl.col("layer").cast(self.instructions.schema["layer"]))
+        sums, reasons = [], []
+        for some in self._in_leaves():
+            marked = some.join(of_number, on="layer", how="left")
+            alike = marked.filter(pl.col("other_work").is_null())
+            sums.append(alike.group_by(KEYS).agg(pl.col("instructions").sum()))
+            reasons.append(marked.drop_nulls("other_work").group_by(KEYS).agg(pl.col("other_work").min()))
+        return (
+            pl.concat(sums).group_by(KEYS).agg(pl.col("instructions").sum()),
+            pl.concat(reasons).group_by(KEYS).agg(pl.col("other_work").min()),
         )
-        return found.select("layer", "library", "domain", name="kernel", instructions="value")
 
     def _those(self, column: str, condition: pl.Expr) -> pl.Series:
         """A column's texts that meet a condition, as numbers."""
@@ -104,7 +121,17 @@ class CpiByTime:
     @cached_property
     def _leaves(self) -> pl.DataFrame:
         """Their paths."""
-        return self._in_leaves.select(pl.col("layer").unique().cast(pl.String))
+        return self._of_leaves.select(pl.col("layer").cast(pl.String))
+
+    @cached_property
+    def _of_leaves(self) -> pl.DataFrame:
+        """``instructions`` by ``layer`` (as a number), and those of functions that read clocks (``reads``)."""
+        clock_reads = self._those("kernel", pl.col("kernel").is_in(CLOCK_READS))
+        reads = pl.when(pl.col("name").is_in(clock_reads.implode())).then("instructions").otherwise(0.0)
+        parts = [
+            some.group_by("layer").agg(pl.col("instructions").sum(), reads=reads.sum()) for some in self._in_leaves()
+        ]
+        return pl.concat(parts).group_by("layer").agg(pl.col("instructions", "reads").sum())
 
     @cached_property
     def times(self) -> pl.DataFrame:
@@ -117,12 +144,9 @@ class CpiByTime:
     @cached_property
     def layers(self) -> pl.DataFrame:
         """One row a leaf layer, ``layer`` its path."""
-        clock_reads = self._those("kernel", pl.col("kernel").is_in(CLOCK_READS))
-        reads = pl.col("instructions").filter(pl.col("name").is_in(clock_reads.implode())).sum()
-        by_number = self._in_leaves.group_by("layer").agg(
-            clocked=reads / pl.col("instructions").sum(), instructions=pl.col("instructions").sum()
+        sums = self._of_leaves.select(
+            pl.col("layer").cast(pl.String), "instructions", clocked=pl.col("reads") / pl.col("instructions")
         )
-        sums = by_number.with_columns(pl.col("layer").cast(pl.String))
         own = work_time.in_cells(self._worked, ["layer"])
         found = sums.join(work_time.summed(own, ["layer"], self.sampled, self.iterations), on="layer", how="left")
         return self._figures(
@@ -148,8 +172,6 @@ class CpiByTime:
         """One row a leaf layer and kernel (``KEYS``) that was sampled there, and one a kernel over all of these layers
         (``layer`` is null) that did the same work in both passes."""
         others = self.layers.filter(pl.col("reason").is_in(OTHER_WORK)).select("layer", other_work="reason")
-        of_number = others.with_columns(pl.col("layer").cast(self.instructions.schema["layer"]))
-        is_other = pl.col("layer").is_in(of_number["layer"].implode())
         # of a kernel's layers also those where it was sampled and not counted, or the other way round
         times = self.times.join(others, on="layer", how="anti").join(self._surplus, on="layer", how="left")
         traced = pl.when(pl.col("domain") != JIT_DOMAIN).then(pl.min_horizontal("surplus_ns", "work_ns"))
@@ -161,12 +183,8 @@ class CpiByTime:
         everywhere = in_cells.group_by(KEYS).agg(pl.col("samples", "work_ns", "traced_ns").sum())
         single = self.counted_in(self.times).join(others, on="layer", how="left")
         single = single.join(times.drop("cpu_ns", "cell", "surplus_ns"), on=["layer", *KEYS], how="left")
-        counted = self._in_leaves
-        alike = counted.filter(~is_other) if others.height else counted
-        sums = alike.group_by(KEYS).agg(pl.col("instructions").sum())
+        sums, reasons = self._by_kernel(others)
         together = sums.cast(TEXTS).join(everywhere, on=KEYS, how="left")
-        of_others = counted.filter(is_other).join(of_number, on="layer").group_by(KEYS)
-        reasons = of_others.agg(pl.col("other_work").sort().first())
         known = pl.concat([sums.select(KEYS), reasons.select(KEYS)]).unique()
         elsewhere = known.join(reasons, on=KEYS, how="left", nulls_equal=True).cast(TEXTS)
         few = pl.col("samples").fill_null(0) < FEW_SAMPLES

@@ -20,7 +20,7 @@ from hwprof.analysis.cpu_time import Uncounted, uncounted
 from hwprof.analysis.figure_tables import FigureTables, Further, figure_tables
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, instrumented_counts
-from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
+from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass, with_same_counters
 from hwprof.analysis.loaded_pass import LoadedPass, on_these
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
@@ -229,7 +229,7 @@ class RunAnalysis:
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:
         """One for each kept pass whose times are another's."""
-        _ = self.counted  # of the same counts, which nobody asks for after this
+        counts = self.counted  # nobody asks for the attribution that it is made of after this
         records = {record.name: record for record in self.run.kept_passes()}
         if any(record.times_from is not None for record in records.values()):
             self.run.require_values("kernel_counts")
@@ -242,7 +242,8 @@ class RunAnalysis:
             tables = {name: self.of_pass(name, record) for name in ("spans", "kernels")}
             rows = self.run.scan_pass("kernel_counts", record.name)
             counted = self._attribution(record)
-            found.append(instrumented_pass(record, companion, tables, rows, counted, timed, self.modules))
+            one = instrumented_pass(record, companion, tables, rows, counted, timed, self.modules)
+            found.append(with_same_counters(one, counts) if one is not None else None)
             del self._attributions[record.name]
         return [one for one in found if one is not None]
 

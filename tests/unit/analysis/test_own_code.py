@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis import instrumented
 from hwprof.analysis.attribution import attribute
+from hwprof.analysis.instrumented_pass import _large
 from hwprof.analysis.kernel_counts import KernelCounts
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import layer_table, static_rows
@@ -247,7 +248,7 @@ def test_what_counts_is_no_kernel_and_in_no_share(tree: Tree) -> None:
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
     found = KernelCounts(spans(tree.spans), table, names, MODULES, attribution, None).of_event("e.instructions")
     assert set(instrumented.as_text(found)["domain"]) == {"torch"}
-    assert set(found["share"]) == {1.0}
+    assert set(_large(found)["share"]) == {1.0}
 
 
 def test_a_root_without_a_name_is_called_the_root() -> None:
