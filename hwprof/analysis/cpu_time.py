@@ -11,10 +11,10 @@ import polars as pl
 from hwprof.analysis.attribution import Attribution, owned_counts
 from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED, WHOLE
+from hwprof.analysis.uncounted import TASK_CLOCK as TASK_CLOCK
 from hwprof.run.manifest import IterationRecord
 from hwprof.run.process_events import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
-TASK_CLOCK: Final = "task-clock"
 CONTEXT_SWITCHES: Final = "context-switches"
 
 UNRECORDED_TICK_NS: Final = 4_000_000

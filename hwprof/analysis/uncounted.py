@@ -9,7 +9,14 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.owners import WHOLE
-from hwprof.run.process_events import COVERAGE_EVENTS, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import (
+    BEGUN_THREADS_CPU_TIME,
+    COVERAGE_EVENTS,
+    UNCOUNTED_CPU_TIME,
+    WHOLE_PROCESS_TID,
+)
+
+TASK_CLOCK: Final = "task-clock"
 
 SHARE: Final = 0.02
 """Of an owner's CPU time: counts that lack less are figures."""
@@ -29,15 +36,29 @@ def nobodys() -> pl.DataFrame:
 
 
 def hide(counts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Attributed counts without the two events that tell of uncounted work; where that is much the scaled values are
-    null, those as counted stay. And whose it is, in ``SCHEMA``."""
-    times = pl.col("event").is_in(COVERAGE_EVENTS)
+    """Attributed counts without the events that tell of uncounted work; where that is much the scaled values are null,
+    those as counted stay. And whose it is, in ``SCHEMA``.
+
+    What an instrumented pass counted is told with what it did not; of threads that began meanwhile it is what they
+    took, which is held against the CPU time that was counted of the others."""
+    times = pl.col("event").is_in([*COVERAGE_EVENTS, BEGUN_THREADS_CPU_TIME])
     rest, told = counts.filter(~times), counts.filter(times)
     if told.is_empty():
         return counts, nobodys()
-    sums = told.group_by("owner", "iteration").agg(
-        uncounted_ns=pl.col("value").filter(event=UNCOUNTED_CPU_TIME).sum(),
-        both_ns=pl.col("value").sum(),
+    others = (
+        told.select("owner", "iteration")
+        .unique()
+        .join(rest.filter(event=TASK_CLOCK), on=["owner", "iteration"], how="inner")
+    )
+    sums = (
+        pl.concat([told, others.select(told.columns)])
+        .group_by("owner", "iteration")
+        .agg(
+            uncounted_ns=pl.col("value")
+            .filter(pl.col("event").is_in([UNCOUNTED_CPU_TIME, BEGUN_THREADS_CPU_TIME]))
+            .sum(),
+            both_ns=pl.col("value").sum(),
+        )
     )
     lacking = sums.filter(_IS_MUCH).select(SCHEMA.names()).cast(SCHEMA).sort("owner", "iteration")
     return without(rest, lacking), lacking

@@ -18,10 +18,16 @@ of before have none, and an account that lags by up to a tick of the kernel's cl
 NEW_THREADS_CPU_TIME: Final = "new-threads-cpu-time"
 """That part of it that threads took which were not there when the iteration began: no counter was open on them."""
 
+BEGUN_THREADS_CPU_TIME: Final = "begun-threads-cpu-time"
+"""CPU time of Python's threads that began in an iteration, in each span of it that they were there in: no counter was
+open on them, and what they did is in no count of the span's."""
+
 COUNTED_WINDOW: Final = "counted-window"
 """Wall time between the two readings of a span's counters: a little more than the span, which excludes the reading."""
 
-SESSION_EVENTS: Final = frozenset({PROCESS_CPU_TIME, PROCESS_CPU_ERROR, NEW_THREADS_CPU_TIME, COUNTED_WINDOW})
+SESSION_EVENTS: Final = frozenset(
+    {PROCESS_CPU_TIME, PROCESS_CPU_ERROR, NEW_THREADS_CPU_TIME, BEGUN_THREADS_CPU_TIME, COUNTED_WINDOW}
+)
 """Those of every counting pass; no collector may have one."""
 
 COUNTED_CPU_TIME: Final = "counted-cpu-time"

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 from hwprof.analysis.cpu_time import NEW_THREADS, SWITCHES, UNKNOWN, uncounted
-from hwprof.collector.contract import Collected, Collector, counts_at_edges
+from hwprof.collector.contract import Collected, Collector, CountedSpan, counts_at_edges
 from hwprof.run.manifest import PassRecord
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.process_events import (
+    BEGUN_THREADS_CPU_TIME,
     COUNTED_WINDOW,
     NEW_THREADS_CPU_TIME,
     PROCESS_CPU_ERROR,
     PROCESS_CPU_TIME,
     WHOLE_PROCESS_TID,
 )
+from hwprof.session.begun_threads import BegunThread
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.plan import uncounted_notes
 from hwprof.session.process_cpu_time import Charged
@@ -53,6 +55,7 @@ def gather(
     process = process_cpu_time(spans, recorder.cpu_times())
     results.add("counts", process)
     results.add("counts", _windows(recorder))
+    results.add("counts", begun_threads(spans, recorder.counted_spans(), recorder.begun_threads()))
     for name, result in collected.items():
         with collectors.guard(name):
             _count(collectors.running[name], result, record, recorder)
@@ -112,6 +115,39 @@ def _windows(recorder: SpanRecorder) -> pl.DataFrame:
             "running_ns": pl.Series(windows, dtype=pl.Int64),
             "provenance": pl.Series(["measured"] * len(spans), dtype=pl.String),
         }
+    )
+
+
+def begun_threads(
+    spans: pl.DataFrame, counted: Sequence[CountedSpan], begun: Mapping[int, Sequence[BegunThread]]
+) -> pl.DataFrame:
+    """The counts rows of what threads took that began in an iteration: each span that was counted has all of that of
+    the threads that were there in it, for as long as these two have in common at most."""
+    threads = pl.DataFrame(
+        [(iteration, *one) for iteration, found in begun.items() for one in found],
+        schema={"iteration": pl.Int32, "since_ns": pl.Int64, "until_ns": pl.Int64, "cpu_ns": pl.Int64},
+        orient="row",
+    )
+    numbers = pl.Series("span", [one.span for one in counted if one.iteration in begun], dtype=pl.Int64)
+    begin, end = pl.max_horizontal("begin_ns", "since_ns"), pl.min_horizontal("end_ns", "until_ns")
+    met = (
+        spans.join(numbers.to_frame(), on="span", how="semi")
+        .join(threads, on="iteration")
+        .with_columns(
+            cpu_ns=pl.min_horizontal("cpu_ns", end - begin), duration_ns=pl.col("end_ns") - pl.col("begin_ns")
+        )
+        .filter(pl.col("cpu_ns") > 0)
+    )
+    sums = met.group_by("iteration", "span", "duration_ns").agg(value=pl.col("cpu_ns").sum()).sort("span")
+    return sums.select(
+        "iteration",
+        "span",
+        tid=pl.lit(WHOLE_PROCESS_TID),
+        event=pl.lit(BEGUN_THREADS_CPU_TIME),
+        value="value",
+        enabled_ns="duration_ns",
+        running_ns="duration_ns",
+        provenance=pl.lit("measured"),
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwprof.analysis.owners import own
 from hwprof.collector.contract import Collector, CountedSpan
+from hwprof.session.begun_threads import BegunThread, BegunThreads
 from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
 from hwprof.session.span_rows import NO_EDGE, LayerCalls, Record, Records, in_order, span_rows
 
@@ -45,6 +46,8 @@ class SpanRecorder:
         self._cpu_time = cpu_time or ProcessCpuTime()
         self._cpu_begin: tuple[Reading, Reading] | None = None  # of this iteration: before and after its first edge
         self._charged: dict[int, Charged] = {}  # by iteration
+        self._threads = BegunThreads(clock)
+        self._begun: dict[int, list[BegunThread]] = {}  # by iteration
         self._counters: list[Collector] = []
         self._read_fully = _together([])
         self._edges: dict[bool, EdgeFunctions] = {}  # of leaves and of other modules
@@ -65,6 +68,14 @@ class SpanRecorder:
         self._counters = list(counters)
         self._edges.clear()
         self._read_fully = _together([counter.full_reader() for counter in counters])
+
+    def watch_threads(self) -> None:
+        """From now on it is noted which threads begin in an iteration: the counters count none of them there."""
+        self._threads.watch()
+
+    def close(self) -> None:
+        """Nothing more is recorded."""
+        self._threads.stop()
 
     def _full_edge(self) -> int:
         if not self._counters:
@@ -116,6 +127,7 @@ class SpanRecorder:
         """Of an iteration, between two looks at the process's CPU time."""
         self._cpu_time.look()
         before = self._cpu_time.now()
+        self._threads.forget()
         edge = self._full_edge()
         self._cpu_begin = before, self._cpu_time.now()
         return edge
@@ -124,6 +136,8 @@ class SpanRecorder:
         """As the first one. Threads that are new are looked for when everything else is read: it takes time, too."""
         before = self._cpu_time.now()
         edge = self._full_edge()
+        if begun := self._threads.taken():
+            self._begun[self._iteration] = begun
         self._cpu_time.look()
         if self._cpu_begin is not None:
             self._charged[self._iteration] = charged(self._cpu_begin, (before, self._cpu_time.now()))
@@ -261,6 +275,10 @@ class SpanRecorder:
         """The process's CPU time in each iteration after warm-up. What is counted between the edges of its threads, if
         of all, lies between its bounds."""
         return dict(self._charged)
+
+    def begun_threads(self) -> dict[int, list[BegunThread]]:
+        """By iteration, where there were any."""
+        return self._begun
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""

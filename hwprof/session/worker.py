@@ -194,6 +194,8 @@ class _Worker:
         self._need_its_collector()
         counters = self._collectors.counters()
         self._recorder.count_with(counters)
+        if counters and self._plan.times_from is None:  # else the collector itself tells what it does not count
+            self._recorder.watch_threads()
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
         warmup, sets = self._plan.warmup, len(self._record.event_sets)
         calls = self._recorder.layer_calls(warmup - 1, self._watch.leaves)
@@ -352,6 +354,7 @@ class _Worker:
         self._reporter.send(PhaseBegins(Phase.COLLECTING))
         collected = self._collectors.stop(self._iterate_once_more)
         self._watch.remove()
+        self._recorder.close()
         if unseen := self._watch.unseen():
             told = f"{', '.join(unseen[:NAMED])}{' and others' if len(unseen) > NAMED else ''}"
             self._notes.append(

@@ -108,7 +108,7 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
 def lacking(rows: Sequence[Layer], page: Page) -> str:
     """Why some of these rows have no counts."""
     found = {row.path: row.uncounted_ns for row in rows if row.uncounted_ns}
-    return _lacking(found, "uninstrumented code ran there", " ms of CPU time", page)
+    return _lacking(found, "code that is not counted ran there", " ms of CPU time", page)
 
 
 def lacking_callers(rows: Sequence[Layer], page: Page) -> str:

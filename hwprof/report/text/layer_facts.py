@@ -77,7 +77,7 @@ def _no_counts(layer: Layer) -> list[str]:
     found = []
     if layer.uncounted_ns is not None:
         took = f"{figures.milliseconds(layer.uncounted_ns)} ms of CPU time"
-        found.append(f"not available: uninstrumented code ran in it ({took})")
+        found.append(f"not available: code that is not counted ran in it ({took})")
     if layer.uncounted_caller_ns is not None:
         took = f"{figures.milliseconds(layer.uncounted_caller_ns)} ms"
         found.append(f"not available: called by a thread that was not counted yet ({took})")

@@ -210,7 +210,7 @@ def test_what_uninstrumented_threads_did_is_no_zero(run: RunDirectory) -> None:
     assert "engine_per_ns" not in lacking.metrics
     assert csv_frames(found)["layers_engine.csv"]["uncounted_ns"].to_list()[:2] == [2 * MS, None]
     assert not {LEAVES[0]} & {kernel.layer for kernel in pass_.kernels}
-    assert f"counts of {LEAVES[0]}: uninstrumented code ran there (2.00 ms" in printed(run)
+    assert f"counts of {LEAVES[0]}: code that is not counted ran there (2.00 ms" in printed(run)
 
 
 def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirectory) -> None:
