@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.instrumented.memory import LOG_ENTRY, Blocks, Context, Entries, SharedMemory
-from collectors.instrumented.nameless_file import NamelessFile
+from collectors.shared.nameless_file import NamelessFile
 
 Integers = npt.NDArray[np.int64]
 

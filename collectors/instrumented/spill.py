@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.nameless_file import NamelessFile
+from collectors.shared.nameless_file import NamelessFile
 
 Array = npt.NDArray[Any]
 

@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from collectors.shared.counting.byte_log import ByteLog
 from collectors.shared.counting.group_reads import NOT_READ, GroupReads, PythonGroupReads, make_group_reads
 from collectors.shared.counting.group_reads_library import NoLibraryError
 from hwprof.collector.contract import CountedSpan
@@ -35,7 +36,7 @@ FULLY_RUNNING: Final = 0.99
 thread was on its way from one to another."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MeasurementInterval:
     """The edges from ``first_edge`` up to the next interval's."""
 
@@ -70,8 +71,9 @@ class Readings:
         """``group_reads`` reads the groups; None: the fastest that works here, looked for when it is first needed."""
         self._given = group_reads
         self._kinds = bytearray()
-        self._reads = bytearray()
+        self._reads = ByteLog()
         self._intervals: list[MeasurementInterval] = []
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}  # what intervals have in common, held once
 
     @cached_property
     def _group_reads(self) -> GroupReads:
@@ -108,10 +110,11 @@ class Readings:
         """
         self._keep()
         sizes = tuple(sizes or (len(events),))
+        events, sizes, turns, tids = (
+            self._known.setdefault(one, one) for one in (tuple(events), sizes, tuple(turns), tuple(tids))
+        )
         self._intervals.append(
-            MeasurementInterval(
-                len(self._kinds), len(self._reads), tuple(events), sizes, tuple(turns), every_core, tuple(tids), active
-            )
+            MeasurementInterval(len(self._kinds), len(self._reads), events, sizes, turns, every_core, tids, active)
         )
         groups = len(sizes)
         main, others, every = range(groups), range(groups, active * groups), range(len(fds))
@@ -126,7 +129,7 @@ class Readings:
     def _keep(self) -> None:
         kinds, reads = self._group_reads.take()
         self._kinds += kinds
-        self._reads += reads
+        self._reads.append(reads)
 
     def difference(self, spans: Sequence[CountedSpan]) -> tuple[CountColumns, int]:
         """What was counted between the two edges of every span, by span number: a row for each thread that both edges
@@ -192,10 +195,10 @@ class Readings:
         read_before = np.maximum.accumulate(np.where(kinds != GAP, np.arange(len(kinds)), -1))
         held = (kinds == GAP) & (read_before >= 0)
         rows[held, 1:active] = rows[read_before[held], 1:active]
-        return _words(self._reads[interval.first_byte : last_byte], interval.sizes, rows), rows
+        return _words(self._reads.read(interval.first_byte, last_byte), interval.sizes, rows), rows
 
 
-def _words(reads: bytearray, sizes: Sequence[int], rows: Integers) -> Integers:
+def _words(reads: bytes, sizes: Sequence[int], rows: Integers) -> Integers:
     """The reads as a matrix, all groups of a thread in a row; a row with a read that the kernel cut short (a group in
     error state) counts as not read."""
     each = [group_read_bytes(size) // 8 for size in sizes]

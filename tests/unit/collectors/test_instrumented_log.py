@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.instrumented import nameless_file
 from collectors.instrumented.log import Log, LogFile
 from collectors.instrumented.memory import LOG_ENTRY, SharedMemory
+from collectors.shared import nameless_file
 
 ENOUGH = 4
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.instrumented import nameless_file
 from collectors.instrumented.spill import Array, Spill
+from collectors.shared import nameless_file
 
 ARRAYS: list[Array] = [
     np.arange(5, dtype=np.uint8),
