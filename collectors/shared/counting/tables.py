@@ -27,7 +27,8 @@ class NamedThread(Protocol):
 
 
 def counts_table(columns: CountColumns, names: Sequence[str]) -> pl.DataFrame:
-    """Rows of ``counts``, without ``pass``; ``names`` are the events that the columns number."""
+    """Rows of ``counts``, without ``pass``; ``names`` are the events that the columns number. Texts are numbers: there
+    may be millions of rows."""
     import polars as pl
 
     return pl.DataFrame(
@@ -35,12 +36,12 @@ def counts_table(columns: CountColumns, names: Sequence[str]) -> pl.DataFrame:
             "iteration": pl.Series(columns.iteration).cast(pl.Int32),
             "span": columns.span,
             "tid": pl.Series(columns.tid).cast(pl.Int32),
-            "event": pl.Series("event", names, dtype=pl.String).gather(pl.Series(columns.event)),
+            "event": pl.Series("event", names, dtype=pl.Enum(names)).gather(pl.Series(columns.event)),
             "value": columns.value,
             "enabled_ns": columns.enabled_ns,
             "running_ns": columns.running_ns,
         }
-    ).with_columns(provenance=pl.lit("measured"))
+    ).with_columns(provenance=pl.lit("measured", pl.Enum(["measured"])))
 
 
 def threads_table(threads: Sequence[NamedThread], context: PassContext) -> pl.DataFrame:
