@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from hwprof.analysis.cpu_time import NEW_THREADS, SWITCHES, UNKNOWN, uncounted
-from hwprof.collector.contract import Collected, Collector, CountedSpan, counts_at_edges
+from hwprof.collector.contract import Collected, Collector, counts_at_edges
 from hwprof.run.manifest import PassRecord
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.process_events import (
@@ -27,6 +28,7 @@ from hwprof.session.plan import uncounted_notes
 from hwprof.session.process_cpu_time import Charged
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.results import PassResults
+from hwprof.session.span_rows import CountedSpans
 
 UNCOUNTED: Final = {
     NEW_THREADS: "threads that began during an iteration are counted from the next one on",
@@ -106,20 +108,17 @@ def _windows(recorder: SpanRecorder) -> pl.DataFrame:
     spans, windows = recorder.counted_spans(), recorder.windows_ns()
     return pl.DataFrame(
         {
-            "iteration": pl.Series([span.iteration for span in spans], dtype=pl.Int32),
-            "span": pl.Series([span.span for span in spans], dtype=pl.Int64),
-            "tid": pl.Series([WHOLE_PROCESS_TID] * len(spans), dtype=pl.Int32),
-            "event": pl.Series([COUNTED_WINDOW] * len(spans), dtype=pl.String),
+            "iteration": pl.Series(spans.iterations, dtype=pl.Int32),
+            "span": pl.Series(spans.numbers, dtype=pl.Int64),
             "value": pl.Series(windows, dtype=pl.Int64),
             "enabled_ns": pl.Series(windows, dtype=pl.Int64),
             "running_ns": pl.Series(windows, dtype=pl.Int64),
-            "provenance": pl.Series(["measured"] * len(spans), dtype=pl.String),
         }
-    )
+    ).with_columns(tid=pl.lit(WHOLE_PROCESS_TID, pl.Int32), event=pl.lit(COUNTED_WINDOW), provenance=pl.lit("measured"))
 
 
 def begun_threads(
-    spans: pl.DataFrame, counted: Sequence[CountedSpan], begun: Mapping[int, Sequence[BegunThread]]
+    spans: pl.DataFrame, counted: CountedSpans, begun: Mapping[int, Sequence[BegunThread]]
 ) -> pl.DataFrame:
     """The counts rows of what threads took that began in an iteration: each span that was counted has all of that of
     the threads that were there in it, for as long as these two have in common at most."""
@@ -128,7 +127,7 @@ def begun_threads(
         schema={"iteration": pl.Int32, "since_ns": pl.Int64, "until_ns": pl.Int64, "cpu_ns": pl.Int64},
         orient="row",
     )
-    numbers = pl.Series("span", [one.span for one in counted if one.iteration in begun], dtype=pl.Int64)
+    numbers = pl.Series("span", counted.numbers[np.isin(counted.iterations, list(begun))], dtype=pl.Int64)
     begin, end = pl.max_horizontal("begin_ns", "since_ns"), pl.min_horizontal("end_ns", "until_ns")
     met = (
         spans.join(numbers.to_frame(), on="span", how="semi")

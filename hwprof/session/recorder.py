@@ -14,11 +14,14 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hwprof.analysis.owners import own
-from hwprof.collector.contract import Collector, CountedSpan
+from hwprof.collector.contract import Collector
 from hwprof.session.begun_threads import BegunThread, BegunThreads
 from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
-from hwprof.session.span_rows import NO_EDGE, LayerCalls, Record, Records, in_order, span_rows
+from hwprof.session.span_rows import NO_EDGE, CountedSpans, LayerCalls, Record, Records, SpanColumns
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl
@@ -59,7 +62,7 @@ class SpanRecorder:
         self._paths: list[str] = []
         self._calls: list[LayerCalls] = []  # of the iterations that are over
         self._records = Records()  # of all else
-        self._in_order: list[Record] | None = None
+        self._in_order: SpanColumns | None = None
 
     # Edges
 
@@ -258,18 +261,15 @@ class SpanRecorder:
 
     # Results
 
-    def counted_spans(self) -> list[CountedSpan]:
+    def counted_spans(self) -> CountedSpans:
         """The spans between two counter edges; ``span`` is the row's number in ``table``."""
-        return [
-            CountedSpan(number, record.iteration, record.begin_edge, record.end_edge)
-            for number, record in enumerate(self._ordered())
-            if record.begin_edge != NO_EDGE
-        ]
+        return self._columns().counted()
 
-    def windows_ns(self) -> list[int]:
+    def windows_ns(self) -> NDArray[np.int64]:
         """For each of ``counted_spans``, the wall time between the two readings of the workers' counters: what a
         counted CPU time is to be divided by. It is a little longer than the span, whose time excludes the reading."""
-        return [self._edge_ns[span.end_edge] - self._edge_ns[span.begin_edge] for span in self.counted_spans()]
+        read_ns = np.array(self._edge_ns, dtype=np.int64)
+        return np.diff(read_ns[self.counted_spans().edges], axis=1)[:, 0]
 
     def cpu_times(self) -> dict[int, Charged]:
         """The process's CPU time in each iteration after warm-up. What is counted between the edges of its threads, if
@@ -282,7 +282,7 @@ class SpanRecorder:
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""
-        return span_rows(self._ordered(), pid)
+        return self._columns().table(pid)
 
     def layer_calls(self, iteration: int, paths: Container[str]) -> int:
         """How many calls of these layers were recorded in an iteration."""
@@ -305,18 +305,17 @@ class SpanRecorder:
 
     def calling_threads(self) -> int:
         """From how many threads layers were called."""
-        return len({record.thread for calls in self._calls for record in calls.records(self._paths)})
+        return len(set().union(*(calls.threads() for calls in self._calls)))
 
     def _layers_of(self, iteration: int) -> Iterator[Record]:
         """The calls of layers in an iteration, looked for from the last one on."""
         found = next((calls for calls in reversed(self._calls) if calls.iteration == iteration), None)
         return found.records(self._paths) if found is not None else iter(())
 
-    def _ordered(self) -> list[Record]:
-        """All of them; they are asked for several times when nothing more comes."""
+    def _columns(self) -> SpanColumns:
+        """Of all of them; they are asked for several times when nothing more comes."""
         if self._in_order is None or len(self._in_order) != self._number():
-            layers = (record for calls in self._calls for record in calls.records(self._paths))
-            self._in_order = in_order([*self._records, *layers])
+            self._in_order = SpanColumns(self._records, self._calls, self._paths)
         return self._in_order
 
     def _number(self) -> int:

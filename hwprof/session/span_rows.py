@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwprof.collector.contract import CountedSpan
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl
 
     from hwprof.run.schema import SpanKind
 
+Integers = NDArray[np.int64]
+
 NO_EDGE: Final = -1
+
+NAME, ITERATION, WARMUP, THREAD, BEGIN, END, BEGIN_EDGE, END_EDGE = range(8)
+"""The columns of spans."""
+
+AT_ONCE: Final = 65_536
+"""Spans that are numbers of Python at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +62,14 @@ class Records:
         name = self._names.setdefault((kind, path), len(self._names))
         self._numbers.extend((name, iteration, warmup, *numbers))
 
-    def __iter__(self) -> Iterator[Record]:
-        names = list(self._names)
-        numbers = iter(self._numbers)
-        for name, iteration, warmup, *others in zip(*[numbers] * self._FIELDS, strict=True):
-            kind, path = names[name]
-            yield Record(
-                kind, f"iteration {iteration}" if kind == "iteration" else path, iteration, bool(warmup), *others
-            )
+    @property
+    def names(self) -> list[tuple[SpanKind, str]]:
+        """Kind and path of each number in the first column."""
+        return list(self._names)
+
+    def columns(self) -> Integers:
+        """A row a span: the number of its name, and the other fields of ``Record``."""
+        return np.array(self._numbers, dtype=np.int64).reshape(-1, self._FIELDS)
 
 
 class LayerCalls:
@@ -81,61 +93,117 @@ class LayerCalls:
         for path, begin, end, begin_edge, end_edge, thread in zip(*[numbers] * self._FIELDS, strict=True):
             yield Record("layer", paths[path], self.iteration, self._warmup, thread, begin, end, begin_edge, end_edge)
 
+    def threads(self) -> set[int]:
+        """From which they were called."""
+        return set(self._numbers[self._FIELDS - 1 :: self._FIELDS])
 
-def in_order(records: Iterable[Record]) -> list[Record]:
-    """By begin, the outer one of equal ones first."""
-
-    # A parent ends after its children and is recorded after them: of equal spans the later record is the outer one.
-    # Layers, which are brought in after all else of their iteration, lie within it all the same.
-    def place(numbered: tuple[int, Record]) -> tuple[int, int, bool, int]:
-        number, record = numbered
-        return record.begin_ns, -record.end_ns, record.kind == "layer", -number
-
-    return [record for _, record in sorted(enumerate(records), key=place)]
+    def columns(self, first: int) -> Integers:
+        """As those of ``Records``; names are numbered from ``first`` on."""
+        path, *others, thread = np.array(self._numbers, dtype=np.int64).reshape(-1, self._FIELDS).T
+        same = (np.full(len(path), value) for value in (self.iteration, self._warmup))
+        return np.column_stack((path + first, *same, thread, *others))
 
 
-def span_rows(records: Sequence[Record], pid: int) -> pl.DataFrame:
-    """The ``spans`` rows of ordered records, without ``pass``."""
-    import polars as pl
+class SpanColumns:
+    """All spans of a pass, by begin, the outer one of equal ones first: arrays, of which hundreds of thousands of spans
+    take some megabytes."""
 
-    return pl.DataFrame(
-        {
-            "iteration": [record.iteration for record in records],
-            "warmup": [record.warmup for record in records],
-            "span": range(len(records)),
-            "parent": parents([(record.thread, record.begin_ns, record.end_ns) for record in records]),
-            "pid": pid,
-            "tid": [record.thread for record in records],
-            "kind": [record.kind for record in records],
-            "path": [record.path for record in records],
-            "begin_ns": [record.begin_ns for record in records],
-            "end_ns": [record.end_ns for record in records],
-            "call": pl.Series(calls(records), dtype=pl.Int32),
-        },
-        schema_overrides={"parent": pl.Int64, "span": pl.Int64, "pid": pl.Int32},
-    )
+    def __init__(self, records: Records, calls: Sequence[LayerCalls], paths: Sequence[str]) -> None:
+        """``paths``: those of the numbers in ``calls``."""
+        names = records.names
+        self._names = [*names, *(("layer", path) for path in paths)]
+        rows = np.concatenate([records.columns(), *(call.columns(len(names)) for call in calls)])
+        # A parent ends after its children and is recorded after them: of equal spans the later record is the outer one.
+        # Layers, which are brought in after all else of their iteration, lie within it all the same.
+        is_layer = rows[:, NAME] >= len(names)
+        order = np.lexsort((-np.arange(len(rows)), is_layer, -rows[:, END], rows[:, BEGIN]))
+        self._rows = rows[order]
+        self._is_layer = is_layer[order]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def counted(self) -> CountedSpans:
+        """Those between two edges at which counters were read."""
+        rows = np.flatnonzero(self._rows[:, BEGIN_EDGE] != NO_EDGE)
+        return CountedSpans(np.column_stack((rows, self._rows[rows][:, [ITERATION, BEGIN_EDGE, END_EDGE]])))
+
+    def table(self, pid: int) -> pl.DataFrame:
+        """The ``spans`` rows, without ``pass``."""
+        import polars as pl
+
+        name, iteration, warmup, thread, begin, end = (
+            pl.Series(self._rows[:, field]) for field in (NAME, ITERATION, WARMUP, THREAD, BEGIN, END)
+        )
+        kinds, paths = (pl.Series([one[part] for one in self._names], dtype=pl.String) for part in (0, 1))
+        found = pl.DataFrame(
+            {
+                "iteration": iteration,
+                "warmup": warmup.cast(pl.Boolean),
+                "span": pl.Series(range(len(self)), dtype=pl.Int64),
+                "parent": pl.Series(parents(self._rows[:, THREAD], self._rows[:, END])),
+                "pid": pl.Series([pid], dtype=pl.Int32).new_from_index(0, len(self)),
+                "tid": thread,
+                "kind": kinds.gather(name),
+                "path": paths.gather(name),
+                "begin_ns": begin,
+                "end_ns": end,
+            }
+        )
+        of_layer, number = pl.col("kind") == "layer", pl.int_range(pl.len(), dtype=pl.Int32)
+        return found.with_columns(
+            parent=pl.when(pl.col("parent") >= 0).then("parent"),
+            path=pl.when(pl.col("kind") == "iteration").then(pl.format("iteration {}", "iteration")).otherwise("path"),
+            call=pl.when(of_layer).then(number.over("iteration", "kind", "path")),
+        )
 
 
-def calls(records: Sequence[Record]) -> list[int | None]:
-    """For each layer, which call of its path it is within its iteration; None for other kinds."""
-    seen: Counter[tuple[int, str]] = Counter()
-    result: list[int | None] = []
-    for record in records:
-        key = (record.iteration, record.path)
-        result.append(seen[key] if record.kind == "layer" else None)
-        seen[key] += record.kind == "layer"
-    return result
+class CountedSpans(Sequence[CountedSpan]):
+    """They are made when they are asked for; ``span`` is the row's number in the table."""
+
+    def __init__(self, rows: Integers) -> None:
+        """``rows``: the fields of each."""
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> CountedSpan: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[CountedSpan]: ...
+    def __getitem__(self, index: int | slice) -> CountedSpan | list[CountedSpan]:
+        if isinstance(index, slice):
+            return [CountedSpan(*row) for row in self._rows[index].tolist()]
+        return CountedSpan(*self._rows[index].tolist())
+
+    @property
+    def numbers(self) -> Integers:
+        """Their rows in the table."""
+        return self._rows[:, 0]
+
+    @property
+    def iterations(self) -> Integers:
+        """Of each."""
+        return self._rows[:, 1]
+
+    @property
+    def edges(self) -> Integers:
+        """First and last of each."""
+        return self._rows[:, 2:]
 
 
-def parents(spans: Sequence[tuple[int, int, int]]) -> list[int | None]:
-    """For each span (thread, begin, end), in order of begin with the outer one first: the position of the innermost
-    span of the same thread that encloses it."""
-    open_spans: dict[int, list[int]] = {}
-    result: list[int | None] = []
-    for number, (thread, _, end) in enumerate(spans):
-        stack = open_spans.setdefault(thread, [])
-        while stack and spans[stack[-1]][2] < end:
-            stack.pop()
-        result.append(stack[-1] if stack else None)
-        stack.append(number)
-    return result
+def parents(threads: Integers, ends: Integers) -> Integers:
+    """For each span, in order of begin with the outer one first: the position of the innermost span of the same thread
+    that encloses it, or -1."""
+    open_spans: dict[int, list[tuple[int, int]]] = {}  # position and end
+    result = array("q")
+    for first in range(0, len(threads), AT_ONCE):
+        some = (column[first : first + AT_ONCE].tolist() for column in (threads, ends))
+        for number, (thread, end) in enumerate(zip(*some, strict=True), first):
+            stack = open_spans.setdefault(thread, [])
+            while stack and stack[-1][1] < end:
+                stack.pop()
+            result.append(stack[-1][0] if stack else -1)
+            stack.append((number, end))
+    return np.array(result, dtype=np.int64)

@@ -129,7 +129,7 @@ class Hwprof:
         recorder.count_with([self._collector])
         forward = recorder.counted(recorder.path_number("layer"), work)
         forward()
-        tids = set(self._collector._count_columns([CountedSpan(0, 0, 0, 1)]).tid.tolist())
+        tids = set(self._collector.counts([CountedSpan(0, 0, 0, 1)])["tid"])
         if len(tids) != threads + 1:
             raise SystemExit(f"hwprof reads {len(tids)} threads of {threads + 1}")
         return forward

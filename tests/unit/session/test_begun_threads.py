@@ -6,14 +6,15 @@ import threading
 import time
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 import pytest
 
 from hwprof.analysis.uncounted import hide
-from hwprof.collector.contract import CountedSpan
 from hwprof.run.process_events import BEGUN_THREADS_CPU_TIME, WHOLE_PROCESS_TID
 from hwprof.session.begun_threads import BODY, BegunThread, BegunThreads
 from hwprof.session.pass_tables import begun_threads
+from hwprof.session.span_rows import CountedSpans
 from tests.support.small_tables import spans
 
 MS = 1_000_000
@@ -95,7 +96,7 @@ def test_each_span_has_what_the_threads_took_that_were_there_in_it() -> None:
             (4, None, 1, "iteration", "iteration 1", 200 * MS, 300 * MS),
         ]
     )
-    counted = [CountedSpan(number, iteration, 0, 1) for number, iteration in ((0, 0), (1, 0), (2, 0), (4, 1))]
+    counted = CountedSpans(np.array([(0, 0, 0, 1), (1, 0, 0, 1), (2, 0, 0, 1), (4, 1, 0, 1)]))
     begun = {0: [BegunThread(12 * MS, 30 * MS, 15 * MS), BegunThread(35 * MS, 100 * MS, 20 * MS)]}
     found = begun_threads(table, counted, begun)
     assert dict(found.select("span", pl.col("value") // MS).iter_rows()) == {0: 35, 1: 20, 2: 2}
