@@ -48,7 +48,7 @@ class SpanRecorder:
         self._clock = clock
         self._cpu_time = cpu_time or ProcessCpuTime()
         self._cpu_begin: tuple[Reading, Reading] | None = None  # of this iteration: before and after its first edge
-        self._charged: dict[int, Charged] = {}  # by iteration
+        self._charged = array("q")  # of each iteration its number and ``Charged``
         self._threads = BegunThreads(clock)
         self._begun: dict[int, list[BegunThread]] = {}  # by iteration
         self._counters: list[Collector] = []
@@ -143,7 +143,7 @@ class SpanRecorder:
             self._begun[self._iteration] = begun
         self._cpu_time.look()
         if self._cpu_begin is not None:
-            self._charged[self._iteration] = charged(self._cpu_begin, (before, self._cpu_time.now()))
+            self._charged.extend((self._iteration, *charged(self._cpu_begin, (before, self._cpu_time.now()))))
         self._cpu_begin = None
         return edge
 
@@ -274,7 +274,8 @@ class SpanRecorder:
     def cpu_times(self) -> dict[int, Charged]:
         """The process's CPU time in each iteration after warm-up. What is counted between the edges of its threads, if
         of all, lies between its bounds."""
-        return dict(self._charged)
+        numbers = iter(self._charged)
+        return {iteration: Charged(*bounds) for iteration, *bounds in zip(*[numbers] * 4, strict=True)}
 
     def begun_threads(self) -> dict[int, list[BegunThread]]:
         """By iteration, where there were any."""
