@@ -22,6 +22,9 @@ from hwprof.run.schema import UNKNOWN_LIBRARY
 ROWS: Final = 400_000
 """Of ``kernel_counts`` that are summed at a time: with what is made of them some 100 MB."""
 
+ROWS_OF_ONE_EVENT: Final = 5 * ROWS
+"""The same where the rows of one event are taken of all of these: each time all are looked through."""
+
 NAMES: Final = [key for key in KERNEL_KEYS if key != "layer"]
 """What tells kernels apart in one layer."""
 
@@ -76,7 +79,7 @@ class KernelCounts:
     def of_event(self, name: str | None) -> pl.DataFrame:
         """What every kernel has of one event in an iteration (mean over those that counted): ``KERNEL_KEYS`` and
         ``value``, in the same order each time; no rows of None."""
-        some = self._some(self._numbered) if name is not None else ()
+        some = self._some(self._numbered, ROWS_OF_ONE_EVENT) if name is not None else ()
         return pl.concat([self._of(pl.lit(False)), *(self._of((pl.col("event") == name) & those) for those in some)])
 
     def _of(self, which: pl.Expr) -> pl.DataFrame:
@@ -87,12 +90,12 @@ class KernelCounts:
         """What the ``wanted`` kernels (``NAMES``) have of all events, in all layers, over all ``iterations`` that
         counted: the columns of ``KERNELS_SCHEMA``; some kernels in each part, in no order."""
         known = self._numbered.join(wanted.select(NAMES).unique(), on=NAMES, how="semi")
-        return map(self._summed, self._some(known))
+        return map(self._summed, self._some(known, ROWS))
 
-    def _some(self, numbered: pl.DataFrame) -> Iterator[pl.Expr]:
-        """Which rows are some of these kernels' (of ``_numbered``), until all have had their turn."""
+    def _some(self, numbered: pl.DataFrame, most: int) -> Iterator[pl.Expr]:
+        """Which rows are some of these kernels' (of ``_numbered``), about so many, until all have had their turn."""
         rows = numbered.group_by(NAMES).agg(pl.col("rows").sum()).sort("rows", *NAMES)
-        part_of = rows.with_columns(part=(pl.col("rows").cum_sum() - pl.col("rows")) // ROWS).drop("rows")
+        part_of = rows.with_columns(part=(pl.col("rows").cum_sum() - pl.col("rows")) // most).drop("rows")
         for part in numbered.join(part_of, on=NAMES).sort("part", "number").partition_by("part", maintain_order=True):
             yield pl.col("kernel").is_in(part["number"].implode())
 
