@@ -28,7 +28,7 @@ PYTHON: Final = ".py"
 LONGEST_NAME: Final = 200
 """Of a module, without its packages; file systems take 255 bytes."""
 
-CHECKPOINTS: Final = (".pt", ".pth", ".ckpt", ".safetensors")
+CHECKPOINTS: Final = (".pt", ".pth", ".ckpt", ".safetensors", ".weights")
 """How files end that somebody may give in the place of a model's name."""
 
 THREADS_A_PROCESSOR: Final = 4
@@ -41,7 +41,8 @@ _OPTIONS = (
         default="yolov7",
         show_default=True,
         metavar="NAME",
-        help="yolov7, an ultralytics detector (yolov8n, …), or package.module:factory of a module or (module, inputs).",
+        help="yolov7, yolov5s, an ultralytics detector (yolov8n, …), a Darknet .cfg, or package.module:factory of a"
+        " module or (module, inputs).",
     ),
     click.option("--weights", type=click.Path(), metavar="FILE", help="A checkpoint. Default: seeded random weights."),
     click.option(
@@ -176,8 +177,13 @@ def _check_spelling(model: str) -> None:
         if module == "__main__":
             raise UsageError("__main__ is hwprof itself", "a module of yours, as package.module:factory")
         return
-    from hwprof.workload.model_registry import find_model, known_models
+    from hwprof.workload.model_registry import CFG, find_model, known_models
 
+    if model.endswith(CFG):
+        from hwprof.workload.darknet_cfg import read_cfg
+
+        read_cfg(Path(model))
+        return
     try:
         find_model(model)
     except UsageError:

@@ -55,9 +55,12 @@ class Detect(nn.Module):
 
     def _grid(self, height: int, width: int) -> torch.Tensor:
         """The cells' x and y, (1, 1, H, W, 2); made once a shape, as it is the same in every call."""
-        grid = self._grids.get((height, width))
-        if grid is None:
-            y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-            grid = torch.stack((x, y), dim=2).view(1, 1, height, width, 2).float()
-            self._grids[height, width] = grid
-        return grid
+        if (height, width) not in self._grids:
+            self._grids[height, width] = cells(height, width)
+        return self._grids[height, width]
+
+
+def cells(height: int, width: int) -> torch.Tensor:
+    """The x and y of each, (1, 1, H, W, 2)."""
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    return torch.stack((x, y), dim=2).view(1, 1, height, width, 2).float()

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, first_line
 from hwprof.printable import printable
-from hwprof.workload import training_forms, unpickle
+from hwprof.workload import darknet_weights, training_forms, unpickle
 from hwprof.workload.tensors import StateDict, in_single_precision
 from hwprof.workload.tensors_only import scanned
 
@@ -38,8 +38,26 @@ ZIP = b"PK\x03\x04"
 PICKLE = b"\x80"
 """How what ``torch.save`` writes begins: today, and until version 1.6."""
 
-CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), or .safetensors"
+CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), .safetensors, or Darknet's .weights"
 """What --weights takes."""
+
+
+class Weights(Protocol):
+    """What a file of weights holds, of whatever kind."""
+
+    @property
+    def state(self) -> StateDict:
+        """Its tensors by name, as far as it names them."""
+        ...
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """The classes', where it says them."""
+        ...
+
+    def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
+        """As ``Checkpoint`` does it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -97,7 +115,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     read_checkpoint(path).load_into(model)
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path) -> Weights:
     """Raises ``UsageError`` for a file that is none, ``HwprofError`` for one that cannot be read.
 
     A few bytes can describe a tensor that no memory holds, so nothing may be copied before its shape is known to be the
@@ -111,6 +129,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
     if not stat.S_ISREG(mode):  # a folder, or a pipe that nobody may ever write to
         raise UsageError(f"{path} is not a regular file", CHECKPOINTS)
+    if path.suffix == darknet_weights.SUFFIX:
+        return darknet_weights.DarknetWeights(path)
     try:
         content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
         state, names = _find_state(content), _find_names(content)

@@ -87,13 +87,18 @@ def _build(entry: ModelEntry, tasks: Any, classes: int | None) -> Detector:
 
         module: Any = build_architecture(entry.file, entry.scale, classes)
         stride, end_to_end = max(module.model[-1].strides), False
+    elif entry.origin == "darknet":
+        from hwprof.workload.darknet_model import build_darknet
+
+        module = build_darknet(entry.file)
+        stride, end_to_end = module.model[-1].deepest, False
     else:
         layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}
         module = tasks.DetectionModel(layout, nc=classes, verbose=False)
         stride, end_to_end = int(module.stride.max()), bool(module.end2end)
     separate_activations(module)
     module.eval().requires_grad_(False)
-    return Detector(module, stride, class_names(module.model[-1].nc), entry.origin == "hwprof", end_to_end)
+    return Detector(module, stride, class_names(module.model[-1].nc), entry.origin != "ultralytics", end_to_end)
 
 
 class _Undrawn(TorchFunctionMode):

@@ -23,6 +23,9 @@ DETECTION_HEADS = frozenset({"Detect", "v10Detect"})
 """The last modules whose output the pipeline can decode into boxes."""
 
 
+CFG: Final = ".cfg"
+"""Ends the names of Darknet's model files, which are models, too."""
+
 SIZE: Final = "_"
 """Where a size letter stands in the names of our layout files."""
 
@@ -37,7 +40,7 @@ class ModelEntry(msgspec.Struct, frozen=True):
     """A model that can be built by name."""
 
     name: str
-    origin: str  # "hwprof" or "ultralytics"
+    origin: str  # "hwprof", "ultralytics", or "darknet": a .cfg of the user's
     file: Path
     scale: str | None = None  # ultralytics' size letter
     head: str = "Detect"
@@ -49,8 +52,10 @@ def known_models() -> list[str]:
 
 
 def find_model(name: str) -> ModelEntry:
-    """The model of that name; raises ``UsageError`` with near matches, or for a model whose output the
-    pipeline does not decode."""
+    """The model of that name, or of a .cfg of Darknet, which is not read yet; raises ``UsageError`` with near matches,
+    or for a model whose output the pipeline does not decode."""
+    if name.endswith(CFG):
+        return ModelEntry(name=name, origin="darknet", file=Path(name))
     entry = _find_by_file(name) or _entries().get(name)
     if entry is None:
         near = difflib.get_close_matches(name, known_models(), n=3)

@@ -14,7 +14,7 @@ import torch
 from hwprof.errors import UsageError
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
-from hwprof.workload.checkpoints import Checkpoint, read_checkpoint
+from hwprof.workload.checkpoints import Weights, read_checkpoint
 from hwprof.workload.detector import Detector, build_detector, classes_in
 from hwprof.workload.image_sample import FEW, enough, in_proportion, more_pixels
 from hwprof.workload.images import find_images, read_image, size_of
@@ -182,7 +182,7 @@ class YoloWorkload:
                 first.append(batch)
         return first
 
-    def _build(self, checkpoint: Checkpoint | None, *, draw: bool) -> Detector:
+    def _build(self, checkpoint: Weights | None, *, draw: bool) -> Detector:
         """The model, with the checkpoint's classes."""
         classes = classes_in(checkpoint.state, self._entry) if checkpoint is not None else None
         detector = build_detector(self._entry, self._spec.seed, draw=draw, classes=classes)
@@ -190,7 +190,7 @@ class YoloWorkload:
             detector.names = dict(checkpoint.names)
         return detector
 
-    def _weigh(self, detector: Detector, first: list[torch.Tensor], checkpoint: Checkpoint | None) -> bool:
+    def _weigh(self, detector: Detector, first: list[torch.Tensor], checkpoint: Weights | None) -> bool:
         """Gives the model its weights: the checkpoint's, or random ones that behave. Whether they came fused."""
         if checkpoint is not None:
             return checkpoint.load_into(detector.module, fuse=detector.fuse)

@@ -1,0 +1,335 @@
+"""A Darknet model as modules of torch, numbered as its layers are: ``model.7.conv`` is the convolution of layer 7.
+
+Imported only after ``libraries.require_ultralytics``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from hwprof.errors import UsageError
+from hwprof.workload.anchor_head import cells
+from hwprof.workload.architecture import ArchitectureModel
+from hwprof.workload.darknet_cfg import Section, read_cfg
+from hwprof.workload.yolov7_blocks import Conv
+
+MOST_PARAMETERS: Final = 2_000_000_000
+"""Of a layer, and of a model: the largest that anybody has published has a tenth."""
+
+ACTIVATIONS: Final[dict[str, Callable[[], nn.Module | None]]] = {
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "hardtan": nn.Hardtanh,
+    "leaky": lambda: nn.LeakyReLU(0.1),
+    "linear": lambda: None,
+    "logistic": nn.Sigmoid,
+    "mish": nn.Mish,
+    "relu": nn.ReLU,
+    "relu6": nn.ReLU6,
+    "silu": nn.SiLU,
+    "swish": nn.SiLU,
+    "tanh": nn.Tanh,
+}
+
+
+class PlainConv(nn.Module):
+    """A convolution with a bias, without batch normalisation."""
+
+    def __init__(self, conv: nn.Conv2d, act: nn.Module | None) -> None:
+        super().__init__()
+        self.conv = conv
+        self.act = act
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, C, H, W) -> (B, filters, H/stride, W/stride)."""
+        y: torch.Tensor = self.conv(x)
+        return y if self.act is None else self.act(y)
+
+
+class Shortcut(nn.Module):
+    """A sum, and an activation of it."""
+
+    def __init__(self, act: nn.Module | None) -> None:
+        super().__init__()
+        self.act = act
+
+    def forward(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Two or more of (B, C, H, W) -> the same."""
+        y: torch.Tensor = sum(inputs[1:], inputs[0])
+        return y if self.act is None else self.act(y)
+
+
+class Route(nn.Module):
+    """Layers side by side, or one of several groups of their channels."""
+
+    def __init__(self, groups: int, group: int) -> None:
+        super().__init__()
+        self.groups, self.group = groups, group
+
+    def forward(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Some of (B, Ci, H, W) -> (B, sum of Ci / groups, H, W)."""
+        parts = [x.chunk(self.groups, dim=1)[self.group] for x in inputs] if self.groups > 1 else list(inputs)
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+
+
+class MaxPool(nn.Module):
+    """Padded to the right and below by one more than to the left and above, where the size is even."""
+
+    def __init__(self, size: int, stride: int, padding: int) -> None:
+        super().__init__()
+        self.size, self.stride, self.padding = size, stride, padding
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, C, H, W) -> (B, C, (H + padding - size) / stride + 1, …)."""
+        before = self.padding // 2
+        if 2 * before == self.padding:
+            return functional.max_pool2d(x, self.size, self.stride, before)
+        # no copy for what no window reaches
+        after = [self._reach(side) - before - side for side in (x.shape[-1], x.shape[-2])]
+        if before or max(after) > 0:
+            x = functional.pad(x, (before, max(after[0], 0), before, max(after[1], 0)), value=-torch.inf)
+        return functional.max_pool2d(x, self.size, self.stride)
+
+    def _reach(self, side: int) -> int:
+        """Where the last window ends, counted from the first one's begin."""
+        return (side + self.padding - self.size) // self.stride * self.stride + self.size
+
+
+class Yolo(nn.Module):
+    """The boxes of one stride, relative to its anchors."""
+
+    anchors: torch.Tensor
+
+    def __init__(self, section: Section, stride: int) -> None:
+        super().__init__()
+        self.nc = section.whole("classes", 20, least=1, most=10_000)
+        self.no = self.nc + 5
+        pairs = torch.tensor(_anchors(section), dtype=torch.float32)
+        self.na = len(pairs)
+        self.stride = stride
+        self.scale = section.real("scale_x_y", 1.0)
+        self.new_coords = bool(section.whole("new_coords", 0))
+        self.register_buffer("anchors", pairs.view(1, self.na, 1, 1, 2), persistent=False)
+        self._grids: dict[tuple[int, int], torch.Tensor] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, anchors · (5 + nc), H, W) -> (B, anchors · H · W, 5 + nc): x, y, w, h in pixels, objectness, classes."""
+        batch, _, height, width = x.shape
+        y = x.view(batch, self.na, self.no, height, width).permute(0, 1, 3, 4, 2)
+        y = y.clone() if self.new_coords else torch.cat((y[..., :2].sigmoid(), y[..., 2:4], y[..., 4:].sigmoid()), -1)
+        if (height, width) not in self._grids:
+            self._grids[height, width] = cells(height, width)
+        y[..., :2] = (y[..., :2] * self.scale - 0.5 * (self.scale - 1) + self._grids[height, width]) * self.stride
+        sides = (2 * y[..., 2:4]) ** 2 if self.new_coords else y[..., 2:4].exp()
+        y[..., 2:4] = sides * self.anchors
+        return y.reshape(batch, -1, self.no)
+
+
+class Detections(nn.Module):
+    """What all strides found; ``m``: the convolutions that score, ``nc``, ``na``: as other heads have them.
+    ``deepest``: the largest stride of any layer, which the sides of an input are multiples of."""
+
+    def __init__(self, heads: Sequence[Yolo], scoring: Sequence[nn.Conv2d], deepest: int) -> None:
+        super().__init__()
+        self.m = tuple(scoring)  # no submodules: they are the layers'
+        self.deepest = deepest
+        self.nc, self.na = heads[0].nc, heads[0].na
+
+    def forward(self, found: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Of each stride (B, Ni, 5 + nc) -> (B, sum of Ni, 5 + nc)."""
+        return torch.cat(list(found), dim=1)
+
+
+def build_darknet(file: Path) -> ArchitectureModel:
+    """The model of a .cfg, not fused, weights as PyTorch draws them. Raises ``UsageError`` for layers that there are
+    not here, and for numbers that do not fit."""
+    network, sections = read_cfg(file)
+    if network.whole("channels", 3) != 3:
+        raise network.error("channels: an image has three")
+    builder = _Builder()
+    for section in sections:
+        builder.add(section)
+    return builder.model(network)
+
+
+class _Builder:
+    """Layer by layer: the modules, what they read, and of what they put out the channels and the stride."""
+
+    def __init__(self) -> None:
+        self._modules: list[nn.Module] = []
+        self._sources: list[int | tuple[int, ...]] = []
+        self._channels: list[int] = []
+        self._strides: list[Fraction] = []
+        self._parameters = 0
+
+    def add(self, section: Section) -> None:
+        """One more layer."""
+        make = {
+            "convolutional": self._convolution,
+            "conv": self._convolution,
+            "shortcut": self._shortcut,
+            "route": self._route,
+            "maxpool": self._maxpool,
+            "upsample": self._upsample,
+            "dropout": self._nothing,
+            "yolo": self._yolo,
+        }.get(section.kind)
+        if make is None:
+            raise section.error(f"[{section.kind}] is none of the layers that are read here")
+        make(section)
+
+    def model(self, network: Section) -> ArchitectureModel:
+        """Of all layers."""
+        heads = [(place, one) for place, one in enumerate(self._modules) if isinstance(one, Yolo)]
+        if not heads:
+            raise network.error("no layer is a [yolo]: what it puts out is no boxes")
+        scoring = [self._scoring(network, place) for place, _ in heads]
+        if len({(head.nc, head.na) for _, head in heads}) > 1:
+            raise network.error("its [yolo] layers differ in classes or in the number of anchors")
+        deepest = max(math.ceil(stride) for stride in self._strides)
+        self._modules.append(Detections([head for _, head in heads], scoring, deepest))
+        self._sources.append(tuple(place for place, _ in heads))
+        return ArchitectureModel(self._modules, self._sources)
+
+    def _scoring(self, network: Section, place: int) -> nn.Conv2d:
+        """The convolution that a [yolo] layer reads."""
+        before = self._modules[place - 1] if place else None
+        if not isinstance(before, PlainConv):
+            raise network.error(f"layer {place} [yolo] reads no [convolutional] without batch_normalize")
+        return before.conv
+
+    def _put(self, module: nn.Module, source: int | tuple[int, ...], channels: int, stride: Fraction) -> None:
+        self._modules.append(module)
+        self._sources.append(source)
+        self._channels.append(channels)
+        self._strides.append(stride)
+
+    def _before(self) -> tuple[int, int, Fraction]:
+        """Of the last layer, or of the input: its place, channels, stride."""
+        last = len(self._modules) - 1
+        return (last, self._channels[last], self._strides[last]) if last >= 0 else (-1, 3, Fraction(1))
+
+    def _convolution(self, section: Section) -> None:
+        source, channels, stride = self._before()
+        filters, size = section.whole("filters", 1, least=1), section.whole("size", 1, least=1, most=255)
+        step, groups = section.whole("stride", 1, least=1, most=255), section.whole("groups", 1, least=1)
+        dilation = section.whole("dilation", 1, least=1, most=255)
+        padding = (size - 1) * dilation // 2 if section.whole("pad", 0) else section.whole("padding", 0, most=255)
+        if channels % groups or filters % groups:
+            raise section.error(f"groups={groups} divides {channels} channels or {filters} filters not evenly")
+        self._parameters += filters * (channels // groups) * size * size
+        if self._parameters > MOST_PARAMETERS:
+            raise section.error(f"the model has more than {MOST_PARAMETERS:,} parameters with it")
+        act = self._activation(section, "logistic")
+        if section.whole("batch_normalize", 0):
+            module: Any = Conv(channels, filters, size, step, padding, groups, dilation, act or nn.Identity())
+        else:
+            conv = nn.Conv2d(channels, filters, size, step, padding, dilation, groups)
+            module = PlainConv(conv, act)
+        self._put(module, source, filters, stride * step)
+
+    def _shortcut(self, section: Section) -> None:
+        source, channels, stride = self._before()
+        places = (source, *self._places(section, "from"))
+        if section.text("weights_type", "none") != "none":
+            raise section.error("weights_type is not read here")
+        self._require_alike(section, places)
+        if {self._channels[place] for place in places} != {channels}:
+            raise section.error("it adds layers of different numbers of channels")
+        self._put(Shortcut(self._activation(section, "linear")), places, channels, stride)
+
+    def _route(self, section: Section) -> None:
+        places = self._places(section, "layers")
+        self._require_alike(section, places)
+        groups = section.whole("groups", 1, least=1)
+        group = section.whole("group_id", 0, most=groups - 1)
+        if any(self._channels[place] % groups for place in places):
+            raise section.error(f"groups={groups} divides the channels not evenly")
+        channels = sum(self._channels[place] for place in places) // groups
+        self._put(Route(groups, group), places, channels, self._strides[places[0]])
+
+    def _maxpool(self, section: Section) -> None:
+        source, channels, stride = self._before()
+        step = section.whole("stride", 1, least=1, most=255)
+        size = section.whole("size", step, least=1, most=255)
+        module = MaxPool(size, step, section.whole("padding", size - 1, most=254))
+        self._put(module, source, channels, stride * step)
+
+    def _upsample(self, section: Section) -> None:
+        source, channels, stride = self._before()
+        step = section.whole("stride", 2, least=1, most=255)
+        self._put(nn.Upsample(scale_factor=step, mode="nearest"), source, channels, stride / step)
+
+    def _nothing(self, _: Section) -> None:
+        source, channels, stride = self._before()
+        self._put(nn.Identity(), source, channels, stride)
+
+    def _yolo(self, section: Section) -> None:
+        source, channels, stride = self._before()
+        if stride.denominator != 1:
+            raise section.error("it lies finer than the input")
+        head = Yolo(section, int(stride))
+        if channels != head.na * head.no:
+            raise section.error(f"it reads {channels} channels and needs {head.na} x (5 + {head.nc})")
+        self._put(head, source, channels, stride)
+
+    def _places(self, section: Section, key: str) -> tuple[int, ...]:
+        """The layers that it reads."""
+        here = len(self._modules)
+        places = tuple(here + place if place < 0 else place for place in section.wholes(key))
+        if not places or not all(0 <= place < here for place in places):
+            raise section.error(f"{key}={section.text(key, '')} names no layers before it")
+        return places
+
+    def _require_alike(self, section: Section, places: Sequence[int]) -> None:
+        if len({self._strides[place] for place in places}) > 1:
+            raise section.error("it joins layers of different sizes")
+
+    def _activation(self, section: Section, otherwise: str) -> nn.Module | None:
+        name = section.text("activation", otherwise)
+        if name not in ACTIVATIONS:
+            raise section.error(f"activation={name[:40]} is none that is read here")
+        return ACTIVATIONS[name]()
+
+
+def _anchors(section: Section) -> list[tuple[float, float]]:
+    """Those of its mask, in pixels."""
+    sides = section.reals("anchors")
+    pairs = list(zip(sides[::2], sides[1::2], strict=False))
+    chosen = section.wholes("mask") if "mask" in section.values else list(range(len(pairs)))
+    if not chosen or not all(0 <= one < len(pairs) for one in chosen):
+        raise section.error(f"mask={section.text('mask', '')} names anchors that there are not")
+    return [pairs[one] for one in chosen]
+
+
+def parameters_in_file(model: nn.Module) -> list[torch.Tensor]:
+    """The tensors of a .weights file, in its order: of each convolution its biases, or its batch normalisation, before
+    its weights."""
+    found: list[torch.Tensor] = []
+    for module in model.modules():
+        if isinstance(module, PlainConv):
+            assert module.conv.bias is not None
+            found += [module.conv.bias, module.conv.weight]
+        elif isinstance(module, Conv):
+            norm: Any = module.bn
+            found += [norm.bias, norm.weight, norm.running_mean, norm.running_var, module.conv.weight]
+    return found
+
+
+def numbers_in_file(model: nn.Module) -> int:
+    """How many numbers these are."""
+    return sum(math.prod(tensor.shape) for tensor in parameters_in_file(model))
+
+
+def require_darknet(model: nn.Module, file: Path) -> None:
+    """Raises ``UsageError`` for a model that no .cfg describes."""
+    if not isinstance(model, ArchitectureModel) or not isinstance(model.model[-1], Detections):
+        raise UsageError(f"{file} is for models of Darknet", "--model with their .cfg: --model yolov4.cfg")
