@@ -16,7 +16,7 @@ from hwprof.cli import model_inputs
 from hwprof.cli.given import given
 from hwprof.cli.numbers import RealRange
 from hwprof.errors import HwprofError, UsageError
-from hwprof.printable import as_written, is_text
+from hwprof.printable import as_written, is_text, one_line
 from hwprof.workload.spec import WorkloadSpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -44,7 +44,12 @@ _OPTIONS = (
         help="yolov7, yolov5s, an ultralytics detector (yolov8n, …), a Darknet .cfg, or package.module:factory of a"
         " module or (module, inputs).",
     ),
-    click.option("--weights", type=click.Path(), metavar="FILE", help="A checkpoint. Default: seeded random weights."),
+    click.option(
+        "--weights",
+        type=click.Path(),
+        metavar="FILE",
+        help="A checkpoint; without --model the model is the one that it belongs to. Default: seeded random weights.",
+    ),
     click.option(
         "--source",
         metavar="PATH",
@@ -116,6 +121,8 @@ def workload_spec(
         raise UsageError(f"--seed {seed} has more than 64 bits", "choose one from -2**63 to 2**64 - 1")
     if threads is not None:
         _check_threads(threads, oversubscribe=oversubscribe)
+    if weights is not None and not given("model"):
+        model = _model_of(weights)
     return WorkloadSpec(
         model=model,
         weights=weights,
@@ -130,6 +137,18 @@ def workload_spec(
         iou=iou,
         fuse=fuse,
     )
+
+
+def _model_of(weights: str) -> str:
+    """The model that a file of weights belongs to. Raises ``UsageError`` where that cannot be told."""
+    from hwprof.workload.recognition import ask
+
+    for library in ("torch", "ultralytics"):
+        if find_spec(library) is None:
+            raise HwprofError(f"{library} is not installed", packages.YOLO)
+    model = ask(Path(weights))
+    click.echo(f"{one_line(weights)} belongs to {one_line(model)}", err=True)
+    return model
 
 
 def _check_threads(threads: int, *, oversubscribe: bool) -> None:

@@ -55,6 +55,11 @@ class Weights(Protocol):
         """The classes', where it says them."""
         ...
 
+    @property
+    def layout(self) -> str:
+        """The name of the layout file, where it says it."""
+        ...
+
     def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
         """As ``Checkpoint`` does it."""
         ...
@@ -62,11 +67,13 @@ class Weights(Protocol):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file of weights holds: tensors as it has them, and the classes' names where it says them."""
+    """What a file of weights holds: tensors as it has them, and where it says them the classes' names, and of which
+    layout file (``yolov5s.yaml``) the model was made."""
 
     path: Path
     state: StateDict
     names: Mapping[int, str]
+    layout: str = ""
 
     def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
         """Copies the weights into a model that is not fused; every name and shape must fit.
@@ -133,7 +140,7 @@ def read_checkpoint(path: Path) -> Weights:
         return darknet_weights.DarknetWeights(path)
     try:
         content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
-        state, names = _find_state(content), _find_names(content)
+        state, names, layout = _find_state(content), _find_names(content), _find_layout(content)
     except HwprofError:
         raise
     except MemoryError as error:  # a few bytes can claim any length
@@ -144,7 +151,7 @@ def read_checkpoint(path: Path) -> Weights:
         raise UsageError(f"{path} holds no weights that could be found in it", CHECKPOINTS)
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
-    return Checkpoint(path, state, names)
+    return Checkpoint(path, state, names, layout)
 
 
 def _kind(value: torch.Tensor) -> tuple[object, ...]:
@@ -228,6 +235,19 @@ def _find_names(content: Any) -> dict[int, str]:
         return {number: printable(name) for number, name in numbered.items()} if told else {}
     holders = (content.get(key) for key in _STATE_KEYS)
     return next((found for one in holders if isinstance(one, unpickle.Placeholder) and (found := _find_names(one))), {})
+
+
+def _find_layout(content: Any) -> str:
+    """The name of the layout file that a whole model keeps."""
+    holders = [content, *(content.get(key) for key in _STATE_KEYS)] if isinstance(content, dict) else [content]
+    for holder in holders:
+        if isinstance(holder, unpickle.Placeholder):
+            own = vars(holder)
+            said = own.get("yaml")
+            for name in (own.get("yaml_file"), said.get("yaml_file") if isinstance(said, dict) else None):
+                if type(name) is str and len(name) <= _LONGEST_NAME:
+                    return name
+    return ""
 
 
 def _is_name(number: Any, name: Any) -> bool:

@@ -31,6 +31,7 @@ class DarknetWeights:
     path: Path
     state: StateDict = field(default_factory=dict)  # it names no tensors
     names: Mapping[int, str] = field(default_factory=dict)  # nor classes
+    layout: str = ""  # nor its .cfg
 
     def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
         """Copies them into a model that is not fused. Raises ``UsageError`` where it is no model of Darknet, or has

@@ -1,0 +1,124 @@
+"""Which of the known models a file of weights belongs to: the one whose tensors are its own, name by name.
+
+``python -m hwprof.workload.recognition FILE`` says it to a process that has no torch.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+import msgspec
+
+from hwprof.errors import HwprofError, UsageError
+
+NAME_IT: Final = "--model NAME; hwprof models lists them"
+
+SECOND_HEAD: Final = 8
+"""So many modules more than what is deployed has what is trained with a second head, at most."""
+
+_NUMBERED: Final = re.compile(r"(?:model\.)?model\.(\d{1,6})\.")
+_FIRST: Final = re.compile(r"model\.0\.(?:conv\.)?conv\.weight")
+
+
+class Answer(msgspec.Struct):
+    """The model's name, or why there is none."""
+
+    model: str | None = None
+    message: str = ""
+    remedy: str | None = None
+    exit_code: int = 1
+
+
+def ask(weights: Path) -> str:
+    """What ``recognise`` says, in a process that ends with torch and all that it has read. Raises as it does."""
+    command = [sys.executable, "-P", "-m", __name__, str(weights)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    try:
+        answer = msgspec.json.decode(done.stdout, type=Answer)
+    except msgspec.DecodeError:
+        raise HwprofError(f"what {weights} belongs to could not be told", NAME_IT) from None
+    if answer.model is None:
+        kind = UsageError if answer.exit_code == UsageError.exit_code else HwprofError
+        raise kind(answer.message, answer.remedy)
+    return answer.model
+
+
+def recognise(file: Path) -> str:
+    """The name of a model whose tensors have the names and shapes of the file's; of Darknet's weights the .cfg beside
+    them. Raises ``UsageError`` where there is none, and what ``read_checkpoint`` raises."""
+    from hwprof.workload.checkpoints import read_checkpoint
+    from hwprof.workload.darknet_weights import DarknetWeights
+
+    weights = read_checkpoint(file)
+    if isinstance(weights, DarknetWeights):
+        cfg = file.with_suffix(".cfg")
+        if cfg.is_file():
+            return str(cfg)
+        raise UsageError(f"{file} does not say which model it belongs to", f"--model with its .cfg: there is no {cfg}")
+    for entry in _candidates(weights):
+        if _fits(weights, entry):
+            return str(entry.name)
+    raise UsageError(f"no known model has the tensors that {file} has", NAME_IT)
+
+
+def _candidates(weights: Any) -> Iterator[Any]:
+    """The models that it may be by what is quickly known: the one that the file names first."""
+    from hwprof.workload.model_registry import find_model, known_models, read_yaml
+
+    numbers = [int(found[1]) for key in weights.state if (found := _NUMBERED.match(key))]
+    first = next((value.shape[0] for key, value in weights.state.items() if _FIRST.fullmatch(key)), None)
+    said = PurePath(weights.layout).stem
+    names = known_models()
+    for name in sorted(names, key=lambda name: (name != said, name != f"{said}u", names.index(name))):
+        entry = find_model(name)
+        layout = read_yaml(entry.file)
+        if name not in (said, f"{said}u") and not _may_be(entry, layout, max(numbers, default=-1), first):
+            continue
+        yield entry
+
+
+def _may_be(entry: Any, layout: dict[str, Any], last: int, first: int | None) -> bool:
+    """By the number of modules, and of ultralytics' sizes by the width of the first one."""
+    if entry.origin == "hwprof":
+        return _modules(layout) - 1 <= last <= _modules(layout) - 1 + SECOND_HEAD
+    if len(layout["backbone"]) + len(layout["head"]) - 1 != last:
+        return False
+    width = (layout.get("scales") or {}).get(entry.scale, (1, layout.get("width_multiple", 1)))[1]
+    wide = layout["backbone"][0][3][0]
+    return first is None or not isinstance(wide, int) or abs(wide * width - first) < 8
+
+
+def _modules(layout: dict[str, Any]) -> int:
+    blocks = layout.get("blocks", {})
+    return sum(len(blocks[next(iter(line))]["layers"]) if isinstance(line, dict) else 1 for line in layout["layers"])
+
+
+def _fits(weights: Any, entry: Any) -> bool:
+    """Whether each tensor has its place in the model, and it has no other."""
+    from hwprof.workload.detector import build_detector, classes_in
+
+    try:
+        classes = classes_in(weights.state, entry)
+        detector = build_detector(entry, 0, draw=False, classes=classes)
+        weights.load_into(detector.module, fuse=detector.fuse)
+    except UsageError:
+        return False
+    return True
+
+
+def main(arguments: list[str]) -> None:
+    """Prints an ``Answer``."""
+    try:
+        answer = Answer(model=recognise(Path(arguments[0])))
+    except HwprofError as error:
+        answer = Answer(message=error.message, remedy=error.remedy, exit_code=error.exit_code)
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

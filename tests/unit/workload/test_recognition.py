@@ -1,0 +1,69 @@
+"""Which model a file of weights belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from hwprof.errors import UsageError
+from hwprof.workload import recognition
+from hwprof.workload.detector import build_detector
+from hwprof.workload.model_registry import find_model
+from hwprof.workload.recognition import recognise
+
+
+def state_of(name: str, classes: int = 7) -> dict[str, Any]:
+    return build_detector(find_model(name), seed=0, draw=False, classes=classes).module.state_dict()
+
+
+@pytest.mark.parametrize("name", ["yolov5n", "yolov5n6", "yolov7-tiny", "yolov8n", "yolov10n", "yolo11s", "yolov5nu"])
+def test_a_models_own_tensors_tell_which_it_is(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "best.pt"
+    torch.save(state_of(name), file)
+    assert recognise(file) == name
+
+
+class _Model:
+    """As a training script pickles it: of a class of its own."""
+
+    def __init__(self, layout: str) -> None:
+        self.yaml_file = layout
+
+
+def test_the_layout_that_a_file_names_is_looked_at_first_and_only_believed_where_it_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[str] = []
+    fits = recognition._fits
+
+    def watched(weights: Any, entry: Any) -> bool:
+        looked_at.append(entry.name)
+        return fits(weights, entry)
+
+    monkeypatch.setattr(recognition, "_fits", watched)
+    file = tmp_path / "best.pt"
+    torch.save({"model": _Model("cfg/yolov7-tiny.yaml"), "state_dict": state_of("yolov7-tiny")}, file)
+    assert recognise(file) == "yolov7-tiny" and looked_at == ["yolov7-tiny"]
+    torch.save({"model": _Model("yolov5n.yaml"), "state_dict": state_of("yolov7-tiny")}, file)
+    assert recognise(file) == "yolov7-tiny"
+
+
+def test_what_no_model_has_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "best.pt"
+    state = state_of("yolov5n")
+    state.pop("model.0.conv.weight")
+    torch.save(state, file)
+    with pytest.raises(UsageError, match="no known model has the tensors"):
+        recognise(file)
+
+
+def test_of_darknets_weights_the_model_file_beside_them_is_the_model(tmp_path: Path) -> None:
+    file = tmp_path / "mine.weights"
+    file.write_bytes(bytes(40))
+    with pytest.raises(UsageError, match="does not say which model"):
+        recognise(file)
+    (tmp_path / "mine.cfg").write_text("[net]")
+    assert recognise(file) == str(tmp_path / "mine.cfg")
