@@ -14,10 +14,11 @@ import msgspec
 import polars as pl
 from polars.exceptions import PolarsError
 
+from hwprof.analysis.block_budgets import block_budgets
 from hwprof.analysis.findings.facts import Finding
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.analysis.run_roofline import UnderRoofs
-from hwprof.analysis.time_budget import in_modules, nested
+from hwprof.analysis.time_budget import nested
 from hwprof.errors import HwprofError
 from hwprof.unavailable import Unavailable
 
@@ -60,13 +61,15 @@ def _of(analysis: RunAnalysis) -> SliceFacts:
     return SliceFacts(
         sorted({record.name for record in records if record is not None}),
         rooflines,
-        list(_budgets(budget, analysis.modules)) if budget is not None else [],
+        list(_budgets(budget, analysis)) if budget is not None else [],
         [one._replace(shared=dict(one.shared)) for one in findings],  # a mapping that can be encoded
     )
 
 
-def _budgets(budget: pl.DataFrame, modules: pl.DataFrame) -> Iterable[tuple[str | None, dict[str, Any]]]:
-    for row in [*nested(budget), *nested(in_modules(budget, modules))]:
+def _budgets(budget: pl.DataFrame, analysis: RunAnalysis) -> Iterable[tuple[str | None, dict[str, Any]]]:
+    times = analysis.thread_times
+    blocks = nested(block_budgets(times, analysis.modules)) if times is not None else []
+    for row in [*nested(budget), *blocks]:
         parts = {part["part"]: round(part["share"], DIGITS) for part in row["parts"] if part["share"]}
         yield row["path"], {**parts, "samples": row["samples"]}
 

@@ -20,7 +20,6 @@ import polars as pl
 
 from hwprof.analysis import waiting
 from hwprof.analysis.implementations import is_reorder
-from hwprof.analysis.owners import ROOT, own
 from hwprof.analysis.sampled_kernels import KERNEL_DOMAIN
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BARRIER, BUSY, PREEMPTED, STOPPED, UNKNOWN, UNSAMPLED
@@ -58,7 +57,6 @@ SCHEMA: Final = pl.Schema(
         "layer": pl.String,  # an owner of ``attribution``; null: the whole inference
         "part": pl.String,
         "ns": pl.Float64,  # of the elapsed time of an iteration, on average
-        "wall_ns": pl.Float64,  # as above, without what is another layer's that began later, on another thread
         "share": pl.Float64,  # of the elapsed time; those of a layer add up to 1
         "share_low": pl.Float64,  # its 95% interval, by the calling thread's samples
         "share_high": pl.Float64,
@@ -162,9 +160,27 @@ def _entered_for(domain: str | None, name: str | None) -> str:
 def time_budget(times: ThreadTimes) -> pl.DataFrame:
     """One row a layer and part of which it has any, in ``SCHEMA``; the whole first, layers by time, parts by ``PARTS``.
     Layers with fewer than ``FEW_SAMPLES`` samples of the calling thread are left out, unless it was hardly there."""
-    rows = _closed(_with_parts(times, times.moments), times.elapsed)
+    calls, moments = callers_rows(times), with_parts(times, times.moments)
+    whole, wall = _whole(calls, times.callers_elapsed), float(times.elapsed["elapsed_ns"].sum())
+    of_callers = float(times.callers_elapsed["elapsed_ns"].sum())
+    whole = whole.with_columns(pl.col("ns") * (wall / of_callers if of_callers else 1.0))  # the time goes by once
+    own = pl.concat([whole, closed(calls, times.callers_elapsed, ["layer"])], how="diagonal_relaxed")
+    rows = pl.concat(
+        [_whole(moments, times.elapsed), closed(moments, times.elapsed, ["layer"])], how="diagonal_relaxed"
+    )
+    return budget(times, own, rows)
+
+
+def callers_rows(times: ThreadTimes) -> pl.DataFrame:
+    """What the threads that call layers did (``with_parts``), as if one made all of the calls."""
+    return with_parts(times, times.callers).with_columns(tid=pl.lit(times.calling_tid, pl.Int32))
+
+
+def budget(times: ThreadTimes, own: pl.DataFrame, all_threads: pl.DataFrame) -> pl.DataFrame:
+    """In ``SCHEMA``, of rows of ``closed``: what the threads that call did, and what all did."""
+    own = _sums(own.with_columns(part=_part()), times.iterations)
     sharing = [one["tid"] for one in times.those_that_share]
-    own = _of_callers(times)
+    rows = all_threads.with_columns(part=_part())
     of_threads = rows.filter(pl.col("tid").is_in([times.calling_tid, *sharing]) & (pl.col("part") != ABSENT))
     threads = _sums(of_threads, times.iterations).select("layer", "part", threads_ns="ns", threads_share="share")
     both = own.join(threads, on=["layer", "part"], how="full", coalesce=True, nulls_equal=True)
@@ -172,8 +188,7 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
         of_samples=pl.col("samples").sum(), layer_ns=pl.col("ns").sum(), layer_off_ns=pl.col("off_ns").sum()
     )
     found = both.join(totals, on="layer", nulls_equal=True).with_columns(
-        pl.col("ns", "wall_ns", "off_ns", "share", "threads_ns", "threads_share").fill_null(0.0),
-        pl.col("samples").fill_null(0),
+        pl.col("ns", "off_ns", "share", "threads_ns", "threads_share").fill_null(0.0), pl.col("samples").fill_null(0)
     )
     low, high = _interval()
     hardly_there = pl.col("layer_off_ns") >= 0.9 * pl.col("layer_ns")
@@ -186,29 +201,6 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
         .select(SCHEMA.names())
         .cast(SCHEMA)
     )
-
-
-def _of_callers(times: ThreadTimes) -> pl.DataFrame:
-    """``_sums`` of what the threads that call layers did, as if one made all of the calls, with ``wall_ns``."""
-    calls = _with_parts(times, times.callers).with_columns(tid=pl.lit(times.calling_tid, pl.Int32))
-    sums = _sums(_closed(calls, times.callers_elapsed), times.iterations)
-    wall, of_callers = (
-        pl.concat([_by_layer(one), one.select(layer=pl.lit(None, pl.String), elapsed_ns=pl.col("elapsed_ns").sum())])
-        for one in (times.elapsed, times.callers_elapsed)
-    )
-    parts = wall.join(of_callers, on="layer", nulls_equal=True, suffix="_of_callers")
-    part = parts.select("layer", once=pl.col("elapsed_ns") / pl.col("elapsed_ns_of_callers").replace(0, None))
-    found = sums.join(part, on="layer", how="left", nulls_equal=True, maintain_order="left")
-    found = found.with_columns(wall_ns=pl.col("ns") * pl.col("once").fill_null(1.0))
-    whole = pl.col("layer").is_null()
-    return found.with_columns(
-        ns=pl.when(whole).then("wall_ns").otherwise("ns"),
-        off_ns=pl.when(whole).then(pl.col("off_ns") * pl.col("once")).otherwise("off_ns"),
-    ).drop("once")
-
-
-def _by_layer(elapsed: pl.DataFrame) -> pl.DataFrame:
-    return elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum())
 
 
 def awaited(times: ThreadTimes) -> dict[str | None, float]:
@@ -248,12 +240,6 @@ def _interval() -> tuple[pl.Expr, pl.Expr]:
     return of_both(low), of_both(high)
 
 
-def _closed(placed: pl.DataFrame, elapsed: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the inference and of each layer, with ``part``."""
-    rows = pl.concat([_whole(placed, elapsed), closed(placed, elapsed, ["layer"])], how="diagonal_relaxed")
-    return rows.with_columns(part=_part())
-
-
 def _whole(placed: pl.DataFrame, elapsed: pl.DataFrame) -> pl.DataFrame:
     """The rows of the inference, by the samples of all of it: those of a layer that is too short to be met tell nothing
     of that layer, and yet their share of all samples is its share of the time. ``layer`` is null."""
@@ -268,46 +254,12 @@ def nested(budget: pl.DataFrame) -> list[dict[str, Any]]:
     for path, rows in groupby(budget.iter_rows(named=True), key=itemgetter("layer")):
         parts = [dict(row) for row in rows]
         row = {"path": path, "elapsed_ns": sum(part["ns"] for part in parts), "samples": parts[0]["of_samples"]}
-        of_layer = ("layer", "of_samples", "wall_ns")
+        of_layer = ("layer", "of_samples")
         found.append({**row, "parts": [{k: v for k, v in part.items() if k not in of_layer} for part in parts]})
     return found
 
 
-def in_modules(budget: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """Of inner modules the sums of all rows that lie in them, in ``SCHEMA``, of time that goes by once; shares have no
-    intervals. ``layers``: the run's."""
-    rows = budget.drop_nulls("layer")
-    owners = rows["layer"].unique(maintain_order=True).to_list()
-    modules = layers.filter(~pl.col("leaf"))["path"].unique(maintain_order=True)
-    inside = [(path, owner) for path in modules for owner in owners if _lies_in(owner, path)]
-    pairs = pl.DataFrame(inside, schema={"module": pl.String, "layer": pl.String}, orient="row")
-    sums = (
-        pairs.join(rows, on="layer", how="inner", maintain_order="left_right")
-        .group_by("module", "part", maintain_order=True)
-        .agg(pl.col("wall_ns", "threads_ns", "samples").sum())
-        .with_columns(ns="wall_ns")
-    )
-    unknown = pl.lit(None, pl.Float64)
-    return (
-        sums.with_columns(
-            layer="module",
-            share=pl.col("ns") / pl.col("ns").sum().over("module"),
-            threads_share=pl.col("threads_ns") / pl.col("threads_ns").sum().over("module"),
-            of_samples=pl.col("samples").sum().over("module"),
-            share_low=unknown,
-            share_high=unknown,
-        )
-        .select(SCHEMA.names())
-        .cast(SCHEMA)
-    )
-
-
-def _lies_in(owner: str, path: str) -> bool:
-    """Whether that owner's time is that of an inner module, too."""
-    return owner == own(path) or path == ROOT or owner.startswith(f"{path}.")
-
-
-def _with_parts(times: ThreadTimes, moments: pl.DataFrame) -> pl.DataFrame:
+def with_parts(times: ThreadTimes, moments: pl.DataFrame) -> pl.DataFrame:
     """The moments, with ``code_part`` of those that are samples."""
     recorded = pl.col("tid").is_in([times.calling_tid, *times.taken.team])
     operator = pl.when(recorded).then(pl.col("operator").cast(pl.String)).otherwise(pl.lit(UNRECORDED))

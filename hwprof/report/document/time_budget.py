@@ -21,7 +21,7 @@ class BudgetPart(msgspec.Struct, kw_only=True, frozen=True):
     part: str
     ns: float  # of the elapsed time of an iteration, on average: what the calling thread did
     share: float  # of it; those of a row add up to 1
-    share_low: float | None  # its 95% interval, by the calling thread's samples; null: of a block
+    share_low: float | None  # its 95% interval, by the calling thread's samples; null: of a block, in older runs
     share_high: float | None
     samples: int
     threads_ns: float  # of the time of all threads that share the work
@@ -57,13 +57,14 @@ def build(analysis: RunAnalysis) -> TimeBudget | Unavailable:
     """From the pass that the samples are of."""
     if analysis.sampled is None:
         return no_samples(analysis)
-    from hwprof.analysis.time_budget import in_modules, nested
+    from hwprof.analysis.block_budgets import block_budgets
+    from hwprof.analysis.time_budget import nested
 
-    table = analysis.time_budget
-    if table is None:
+    table, times = analysis.time_budget, analysis.thread_times
+    if table is None or times is None:
         return Unavailable("the thread that calls the model was not sampled")
     whole, *layers = map(_budget, nested(table))
-    blocks = sorted(map(_budget, nested(in_modules(table, analysis.modules))), key=lambda one: -one.elapsed_ns)
+    blocks = sorted(map(_budget, nested(block_budgets(times, analysis.modules))), key=lambda one: -one.elapsed_ns)
     return TimeBudget(pass_=analysis.sampled.record.name, whole=whole, layers=layers, blocks=blocks)
 
 

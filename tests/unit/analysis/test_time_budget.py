@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwprof.analysis.block_budgets import block_budgets
 from hwprof.analysis.states import ABSENT, BARRIER, BLOCKED, BUSY, PREEMPTED, WAITING
 from hwprof.analysis.thread_times import ThreadTimes
 from hwprof.analysis.time_budget import (
@@ -16,7 +17,6 @@ from hwprof.analysis.time_budget import (
     SCHEMA,
     UNRECORDED,
     awaited,
-    in_modules,
     nested,
     part_of,
     time_budget,
@@ -175,7 +175,7 @@ def test_layers_that_run_at_the_same_time_have_each_all_of_their_own_threads_tim
     assert parts["b"] == pytest.approx({"dispatch": 80 * MS, PREEMPTED: 10 * MS})
     assert parts["c"] == pytest.approx({"waiting": 30 * MS})
     assert sum(parts[None].values()) == pytest.approx(100 * MS)
-    around = {one["path"]: one["elapsed_ns"] for one in nested(in_modules(found, layers([("", "Net", False)])))}
+    around = {one["path"]: one["elapsed_ns"] for one in nested(block_budgets(times, layers([("", "Net", False)])))}
     assert around == pytest.approx({"": 100 * MS})
     assert times.taken.inside.filter(layer="a")["tid"].unique().to_list() == [MAIN]
     assert times.taken.inside.filter(layer="c").height == 30
@@ -246,22 +246,32 @@ def test_layers_that_no_sample_met_are_of_the_whole_by_all_samples_and_have_noth
     assert whole == pytest.approx({"dispatch": 1.0})
 
 
-def test_blocks_are_the_sums_of_what_is_in_them() -> None:
-    rows = [
-        ("net.b.0", "compute", 60.0, 90.0),
-        ("net.b.0", "layout", 20.0, 20.0),
-        ("net.b (own)", "dispatch", 20.0, 20.0),
+def test_a_block_has_all_that_is_in_it_also_what_is_too_short_to_be_told_alone() -> None:
+    """Layers of 4 ms have too few samples for a budget of their own."""
+    calls = [
+        ("b.0", 0, 60 * MS),
+        *((f"b.{place}", (56 + 4 * place) * MS, (60 + 4 * place) * MS) for place in range(1, 11)),
     ]
-    rows += [("net.bc", "compute", 100.0, 100.0)]
-    budget = pl.DataFrame(rows, schema=["layer", "part", "ns", "threads_ns"], orient="row").with_columns(
-        **{name: pl.lit(0.0) for name in ("share", "share_low", "share_high", "threads_share")},
-        wall_ns=pl.col("ns"),
-        samples=pl.lit(10),
-        of_samples=pl.lit(20),
+    mine = [(60 * MS, BUSY), *[(2 * MS, BUSY), (2 * MS, WAITING)] * 10]
+    times = times_of({MAIN: mine}, [(0, 100 * MS)], calls=calls)
+    assert [one["path"] for one in nested(time_budget(times))] == [None, "b.0"]
+    known = layers([("", "Net", False), ("b", "Blocks", False), *((path, "C", True) for path, _, _ in calls)])
+    found = {one["path"]: one for one in nested(block_budgets(times, known))}
+    assert set(found) == {"", "b"}
+    parts = {one["part"]: one for one in found["b"]["parts"]}
+    assert found["b"]["elapsed_ns"] == pytest.approx(100 * MS) and found["b"]["samples"] == 100
+    assert {name: one["share"] for name, one in parts.items()} == pytest.approx({"dispatch": 0.8, "waiting": 0.2})
+    assert parts["waiting"]["share_low"] < 0.2 < parts["waiting"]["share_high"]
+
+
+def test_a_block_on_a_thread_of_its_own_has_all_of_that_threads_time_and_the_one_around_it_once() -> None:
+    calls = [("a.0", 0, 40 * MS), ("a.1", 40 * MS, 90 * MS), ("b", 10 * MS, 100 * MS)]
+    threads = {MAIN: [(100 * MS, BUSY)], WORKER: [(90 * MS, BUSY), (10 * MS, ABSENT)], OTHER: [(100 * MS, BUSY)]}
+    times = times_of(threads, [(0, 100 * MS)], calls=calls, callers={"a.0": WORKER, "a.1": WORKER, "b": OTHER})
+    inner = times.taken.spans.with_columns(
+        parent=pl.when(pl.col("path").str.starts_with("a.")).then(99)  # called by the block on its thread
     )
-    known = layers([("net", "Net", False), ("net.b", "B", False), ("net.b.0", "C", True), ("net.bc", "C", True)])
-    found = {one["path"]: one for one in nested(in_modules(budget.select(SCHEMA.names()).cast(SCHEMA), known))}
-    assert set(found) == {"net", "net.b"}
-    assert found["net.b"]["elapsed_ns"] == 100 and found["net"]["elapsed_ns"] == 200
-    parts = {one["part"]: one["share"] for one in found["net.b"]["parts"]}
-    assert parts == pytest.approx({"compute": 0.6, "layout": 0.2, "dispatch": 0.2})
+    times = replace(times, taken=replace(times.taken, spans=inner))
+    known = layers([("", "Net", False), ("a", "A", False), *((path, "C", True) for path, _, _ in calls)])
+    found = {one["path"]: one["elapsed_ns"] for one in nested(block_budgets(times, known))}
+    assert found == pytest.approx({"": 100 * MS, "a": 90 * MS})
