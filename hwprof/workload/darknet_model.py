@@ -26,7 +26,7 @@ MOST_PARAMETERS: Final = 2_000_000_000
 
 ACTIVATIONS: Final[dict[str, Callable[[], nn.Module | None]]] = {
     "elu": nn.ELU,
-    "gelu": nn.GELU,
+    "gelu": lambda: nn.GELU("tanh"),
     "hardtan": nn.Hardtanh,
     "leaky": lambda: nn.LeakyReLU(0.1),
     "linear": lambda: None,
@@ -38,6 +38,14 @@ ACTIVATIONS: Final[dict[str, Callable[[], nn.Module | None]]] = {
     "swish": nn.SiLU,
     "tanh": nn.Tanh,
 }
+
+
+PLAIN: Final = {
+    "antialiasing": "0", "assisted_excitation": "0", "binary": "0", "coordconv": "0", "deform": "0",
+    "maxpool_depth": "0", "reverse": "0", "rotate": "0", "scale": "1", "share_index": "", "stretch": "0",
+    "stretch_sway": "0", "sway": "0", "weights_type": "none", "xnor": "0",
+}  # fmt: skip
+"""Keys that change what a layer does, with the value at which they do not."""
 
 
 class PlainConv(nn.Module):
@@ -184,6 +192,12 @@ class _Builder:
         }.get(section.kind)
         if make is None:
             raise section.error(f"[{section.kind}] is none of the layers that are read here")
+        for key, plain in PLAIN.items():
+            if section.text(key, plain) != plain:
+                raise section.error(f"{key}={section.text(key, '')[:40]} is not read here")
+        for key in ("stride_x", "stride_y"):
+            if section.whole(key, section.whole("stride", 1)) != section.whole("stride", 1):
+                raise section.error(f"{key} other than stride is not read here")
         make(section)
 
     def model(self, network: Section) -> ArchitectureModel:
@@ -222,7 +236,7 @@ class _Builder:
         filters, size = section.whole("filters", 1, least=1), section.whole("size", 1, least=1, most=255)
         step, groups = section.whole("stride", 1, least=1, most=255), section.whole("groups", 1, least=1)
         dilation = section.whole("dilation", 1, least=1, most=255)
-        padding = (size - 1) * dilation // 2 if section.whole("pad", 0) else section.whole("padding", 0, most=255)
+        padding = size // 2 if section.whole("pad", 0) else section.whole("padding", 0, most=255)
         if channels % groups or filters % groups:
             raise section.error(f"groups={groups} divides {channels} channels or {filters} filters not evenly")
         self._parameters += filters * (channels // groups) * size * size
@@ -230,17 +244,17 @@ class _Builder:
             raise section.error(f"the model has more than {MOST_PARAMETERS:,} parameters with it")
         act = self._activation(section, "logistic")
         if section.whole("batch_normalize", 0):
-            module: Any = Conv(channels, filters, size, step, padding, groups, dilation, act or nn.Identity())
+            module: Any = Conv(
+                channels, filters, size, step, padding * dilation, groups, dilation, act or nn.Identity()
+            )
         else:
-            conv = nn.Conv2d(channels, filters, size, step, padding, dilation, groups)
+            conv = nn.Conv2d(channels, filters, size, step, padding * dilation, dilation, groups)
             module = PlainConv(conv, act)
         self._put(module, source, filters, stride * step)
 
     def _shortcut(self, section: Section) -> None:
         source, channels, stride = self._before()
         places = (source, *self._places(section, "from"))
-        if section.text("weights_type", "none") != "none":
-            raise section.error("weights_type is not read here")
         self._require_alike(section, places)
         if {self._channels[place] for place in places} != {channels}:
             raise section.error("it adds layers of different numbers of channels")

@@ -94,6 +94,19 @@ def test_pooling_is_padded_as_darknet_pads_it(side: int, size: int, stride: int,
             assert torch.equal(found[..., row, column], window.amax(dim=(-2, -1)))
 
 
+@pytest.mark.parametrize(
+    ("keys", "padding"),
+    [("size=2\npad=1", 1), ("size=4\npad=1", 2), ("size=3\npad=1\ndilation=2", 2), ("size=3\npadding=1\ndilation=2", 2),
+     ("size=5\npad=1", 2), ("size=3", 0)],
+)  # fmt: skip
+def test_convolutions_are_padded_as_darknet_pads_them(keys: str, padding: int, tmp_path: Path) -> None:
+    """By half of the size, rounded down, on each side; dilated as the kernel is."""
+    head = "[convolutional]\nfilters=18\n[yolo]\nclasses=1\nanchors=1,2,3,4,5,6\n"
+    model = built(f"{NET}[convolutional]\nfilters=4\n{keys}\n{head}", tmp_path)
+    (first, *_) = (module for module in model.modules() if isinstance(module, torch.nn.Conv2d))
+    assert first.padding == (padding, padding)
+
+
 def test_paths_are_the_layers_numbers(tmp_path: Path) -> None:
     names = dict(built(darknet_models.small(), tmp_path).named_modules())
     assert {"model.0.conv", "model.0.bn", "model.7.conv", "model.8.conv", "model.14.conv"} <= set(names)
@@ -166,6 +179,10 @@ CONV = "[convolutional]\nfilters=8\nsize=3\nactivation=leaky\n"
         (NET + CONV + "[yolo]\nclasses=80\nanchors=1,2\nmask=0\n", "reads 8 channels and needs 1 x"),
         (NET + CONV + "[yolo]\nclasses=80\nanchors=1,2\nmask=7\n", "names anchors that there are not"),
         (NET + "[a\x1b]\n" + CONV, "is no model file"),
+        (NET + CONV + "stride_x=2\n", "stride_x other than stride is not read here"),
+        (NET + CONV + "antialiasing=1\n", "antialiasing=1 is not read here"),
+        (NET + CONV + "[upsample]\nscale=0.5\n", "scale=0.5 is not read here"),
+        (NET + CONV + "[maxpool]\nmaxpool_depth=1\n", "maxpool_depth=1 is not read here"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_model_file_is_told_with_its_layer(text: str, told: str, tmp_path: Path) -> None:
