@@ -10,7 +10,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -60,6 +60,11 @@ class Weights(Protocol):
         """The name of the layout file, where it says it."""
         ...
 
+    @property
+    def described(self) -> Mapping[str, Any]:
+        """What is in that file, where it says it."""
+        ...
+
     def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
         """As ``Checkpoint`` does it."""
         ...
@@ -74,6 +79,7 @@ class Checkpoint:
     state: StateDict
     names: Mapping[int, str]
     layout: str = ""
+    described: Mapping[str, Any] = field(default_factory=dict)  # what that file said, where the model keeps it
 
     def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
         """Copies the weights into a model that is not fused; every name and shape must fit.
@@ -140,7 +146,7 @@ def read_checkpoint(path: Path) -> Weights:
         return darknet_weights.DarknetWeights(path)
     try:
         content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
-        state, names, layout = _find_state(content), _find_names(content), _find_layout(content)
+        state, names, (layout, described) = _find_state(content), _find_names(content), _find_layout(content)
     except HwprofError:
         raise
     except MemoryError as error:  # a few bytes can claim any length
@@ -151,7 +157,7 @@ def read_checkpoint(path: Path) -> Weights:
         raise UsageError(f"{path} holds no weights that could be found in it", CHECKPOINTS)
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
-    return Checkpoint(path, state, names, layout)
+    return Checkpoint(path, state, names, layout, described)
 
 
 def _kind(value: torch.Tensor) -> tuple[object, ...]:
@@ -237,17 +243,18 @@ def _find_names(content: Any) -> dict[int, str]:
     return next((found for one in holders if isinstance(one, unpickle.Placeholder) and (found := _find_names(one))), {})
 
 
-def _find_layout(content: Any) -> str:
-    """The name of the layout file that a whole model keeps."""
+def _find_layout(content: Any) -> tuple[str, dict[str, Any]]:
+    """The name of the layout file that a whole model keeps, and what it said."""
     holders = [content, *(content.get(key) for key in _STATE_KEYS)] if isinstance(content, dict) else [content]
     for holder in holders:
         if isinstance(holder, unpickle.Placeholder):
             own = vars(holder)
-            said = own.get("yaml")
-            for name in (own.get("yaml_file"), said.get("yaml_file") if isinstance(said, dict) else None):
+            kept = own.get("yaml")
+            said: dict[str, Any] = kept if isinstance(kept, dict) else {}
+            for name in (own.get("yaml_file"), said.get("yaml_file")):
                 if type(name) is str and len(name) <= _LONGEST_NAME:
-                    return name
-    return ""
+                    return name, said
+    return "", {}
 
 
 def _is_name(number: Any, name: Any) -> bool:

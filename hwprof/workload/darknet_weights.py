@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ class DarknetWeights:
     state: StateDict = field(default_factory=dict)  # it names no tensors
     names: Mapping[int, str] = field(default_factory=dict)  # nor classes
     layout: str = ""  # nor its .cfg
+    described: Mapping[str, Any] = field(default_factory=dict)
 
     def load_into(self, model: nn.Module, fuse: Callable[[], None] | None = None) -> bool:
         """Copies them into a model that is not fused. Raises ``UsageError`` where it is no model of Darknet, or has

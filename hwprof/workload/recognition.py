@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -17,6 +17,10 @@ import msgspec
 from hwprof.errors import HwprofError, UsageError
 
 NAME_IT: Final = "--model NAME; hwprof models lists them"
+
+ACTIVATION: Final = "activation"
+LAYERS: Final = ("backbone", "head", ACTIVATION)
+"""What in a layout file says how a model computes."""
 
 SECOND_HEAD: Final = 8
 """So many modules more than what is deployed has what is trained with a second head, at most."""
@@ -62,8 +66,23 @@ def recognise(file: Path) -> str:
         raise UsageError(f"{file} does not say which model it belongs to", f"--model with its .cfg: there is no {cfg}")
     for entry in _candidates(weights):
         if _fits(weights, entry):
+            _require_alike(file, weights.described, entry)
             return str(entry.name)
     raise UsageError(f"no known model has the tensors that {file} has", NAME_IT)
+
+
+def _require_alike(file: Path, described: Mapping[str, Any], entry: Any) -> None:
+    """Raises ``UsageError`` where the file says itself that its model is another one, whose tensors are the same ones:
+    one of another activation, say."""
+    from hwprof.workload.model_registry import read_yaml
+
+    own = read_yaml(entry.file) if entry.origin == "ultralytics" else {}
+    for key in LAYERS:
+        if described.get(key) is not None and described[key] != own.get(key) and (own or key == ACTIVATION):
+            told = f"{file} has the tensors of {entry.name}, and by what it says of itself another {key}"
+            raise UsageError(
+                told, f"a factory of yours that builds it; or --model {entry.name}: measured is that model"
+            )
 
 
 def _candidates(weights: Any) -> Iterator[Any]:

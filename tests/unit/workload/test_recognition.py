@@ -11,7 +11,7 @@ import torch
 from hwprof.errors import UsageError
 from hwprof.workload import recognition
 from hwprof.workload.detector import build_detector
-from hwprof.workload.model_registry import find_model
+from hwprof.workload.model_registry import find_model, read_yaml
 from hwprof.workload.recognition import recognise
 
 
@@ -29,8 +29,22 @@ def test_a_models_own_tensors_tell_which_it_is(name: str, tmp_path: Path) -> Non
 class _Model:
     """As a training script pickles it: of a class of its own."""
 
-    def __init__(self, layout: str) -> None:
+    def __init__(self, layout: str, **described: object) -> None:
         self.yaml_file = layout
+        self.yaml = described
+
+
+@pytest.mark.parametrize("key", ["activation", "head"])
+def test_a_file_that_says_that_its_model_computes_otherwise_is_refused(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "best.pt"
+    layout = read_yaml(find_model("yolov8n").file)
+    torch.save({"model": _Model("yolov8n.yaml", **layout), "state_dict": state_of("yolov8n")}, file)
+    assert recognise(file) == "yolov8n"
+    torch.save(
+        {"model": _Model("yolov8n.yaml", **{**layout, key: "nn.ReLU()"}), "state_dict": state_of("yolov8n")}, file
+    )
+    with pytest.raises(UsageError, match=f"by what it says of itself another {key}"):
+        recognise(file)
 
 
 def test_the_layout_that_a_file_names_is_looked_at_first_and_only_believed_where_it_fits(
