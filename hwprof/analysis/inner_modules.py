@@ -30,7 +30,7 @@ def within_modules(calls: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     """Which part of a row's time lies in the calls of a module: ``owner`` (the module's path), ``row`` (an owner of
     ``attribution``) and ``part``, 1 unless others call the row's module as well. ``calls``: spans of modules.
 
-    A call without a caller, on a thread of its own, lies in the modules that its path says.
+    A call without a caller, on a thread of its own, lies in the modules that its path says, and so does what it calls.
     """
     inner = layers.filter(~pl.col("leaf")).select("path").unique()
     rows = layers.unique("path", keep="first").select("path", row=owner_of(pl.col("path"), pl.col("leaf")))
@@ -66,9 +66,15 @@ def _callers(known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_path(known: pl.DataFrame) -> pl.DataFrame:
-    """The same of those that no module called."""
-    alone = known.join(known.select(parent="span"), on="parent", how="anti").select("span", "path")
-    pairs = [(path, outer) for path in alone["path"].unique() for outer in around(path)]
-    return alone.join(
-        pl.DataFrame(pairs, schema={"path": pl.String, "owner": pl.String}, orient="row"), on="path"
-    ).select("span", "owner")
+    """The same of those that no module called, and of all that is in them: what is around the outermost one by its
+    path."""
+    up = known.select(parent="span", top="path", next="parent")
+    tops = []
+    level = known.select("span", "parent", top="path")
+    while level.height:
+        tops.append(level.join(up, on="parent", how="anti").select("span", "top"))
+        level = level.drop("top").join(up, on="parent", how="inner").select("span", "top", parent="next")
+    alone = pl.concat(tops) if tops else known.select("span", top="path")
+    pairs = [(path, outer) for path in alone["top"].unique() for outer in around(path)]
+    outer = pl.DataFrame(pairs, schema={"top": pl.String, "owner": pl.String}, orient="row")
+    return alone.join(outer, on="top").select("span", "owner")

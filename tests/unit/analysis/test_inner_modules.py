@@ -126,6 +126,20 @@ def test_what_a_thread_of_its_own_calls_lies_where_its_path_says() -> None:
     }  # fmt: skip
 
 
+def test_what_is_in_a_block_on_a_thread_of_its_own_lies_in_what_is_around_that_too() -> None:
+    rows = spans(
+        [
+            (1, None, 0, "layer", ROOT, 0, 100),
+            (2, None, 0, "layer", "a", 10, 60),
+            (3, 2, 0, "layer", "a.conv", 10, 50),
+        ]
+    ).with_columns(tid=pl.Series([MAIN, WORKER, WORKER], dtype=pl.Int32))
+    assert set(within_modules(rows, MODULES).iter_rows()) == {
+        (ROOT, own(ROOT), 1.0), (ROOT, own("a"), 1.0), (ROOT, "a.conv", 1.0),
+        ("a", own("a"), 1.0), ("a", "a.conv", 1.0),
+    }  # fmt: skip
+
+
 def test_without_a_call_no_module_has_a_part_of_anything() -> None:
     assert within_modules(spans([]), MODULES).is_empty()
 
