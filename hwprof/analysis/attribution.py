@@ -18,6 +18,7 @@ from hwprof.analysis import irregular, uncounted
 from hwprof.analysis.callers import mixed, with_callers
 from hwprof.analysis.iterations import Iterations, countable, select
 from hwprof.analysis.large_tables import COUNTS, numbered
+from hwprof.analysis.own_threads import calling_threads, own_calls
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
 from hwprof.analysis.recursion import with_outermost
 from hwprof.analysis.timeline import Timeline
@@ -244,9 +245,15 @@ def _sum_or_null(column: str, rows: str) -> pl.Expr:
 
 
 def _with_times(spans: pl.DataFrame) -> pl.DataFrame:
-    """The spans with ``own_ns``, in which none of the others ran, and the ``time_ns`` of their owners: of what is no
-    leaf, nor the whole, only its own; nothing of a leaf's call that lies in another one of it."""
+    """The spans with ``own_ns``, in which none of the others ran (of a module on a thread of the model's own: none on
+    that thread), and the ``time_ns`` of their owners: of what is no leaf, nor the whole, only its own; nothing of a
+    leaf's call that lies in another one of it."""
     own_ns = Timeline.of(spans).durations(spans.height)
+    numbered_spans = spans.with_columns(path="owner").with_row_index("row")
+    calling = calling_threads(numbered_spans)
+    for tid, own in own_calls(numbered_spans, calling).items():
+        if tid not in calling:
+            own_ns[own.spans["row"].to_numpy()] = own.timeline.durations(own.spans.height)
     spans = spans.with_columns(pl.Series("own_ns", own_ns, dtype=pl.Int64))
     inner = pl.col("leaf").eq_missing(False)
     lasted = pl.when("outermost").then(pl.col("end_ns") - pl.col("begin_ns")).otherwise(0)

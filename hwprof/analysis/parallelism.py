@@ -42,6 +42,9 @@ CONTAMINATED: Final = 0.2
 """From which share of waiting on a layer's counters are said to mix it with work: an instruction of a waiting loop
 takes several times the cycles of one of a good kernel, or a part of them."""
 
+MOST_EFFICIENT: Final = 1.25
+"""Samples may find a little more than the time: of a layer of 30 ms in one of a hundred."""
+
 IMBALANCE: Final = "imbalance"
 
 UNUSED: Final = "unused threads"
@@ -110,12 +113,18 @@ def parallelism(threads_by_layer: pl.DataFrame, times_ns: pl.DataFrame, threads:
         times_ns.select("layer", "time_ns")
         .join(sums, on="layer", how="inner")
         .with_columns(
-            efficiency=busy / (pl.col("threads") * pl.col("time_ns").replace(0, None)),
+            efficiency=_possible(busy / (pl.col("threads") * pl.col("time_ns").replace(0, None))),
             imbalance=pl.when(known).then(pl.col("most_ns") / mean_ns - 1),
         )
         .drop("most_ns", "busy_ns", "busy_samples")
         .sort("layer")
     )
+
+
+def _possible(efficiency: pl.Expr) -> pl.Expr:
+    """Null where it is more than there can be: a module that works beside the threads that it has begun has, of that
+    time, none of its own."""
+    return pl.when(efficiency.is_null() | (efficiency <= MOST_EFFICIENT)).then(efficiency)
 
 
 def off_cpu(

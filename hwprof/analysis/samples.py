@@ -60,7 +60,7 @@ def attribute_samples(
             for name, frame in running.items()
         ),
     )
-    own = layers_at(own_calls(owners), samples["tid"], times)
+    own = layers_at(own_calls(owners, ()), samples["tid"], times)
     if own is not None:
         placed = placed.with_columns(layer=pl.coalesce(own.cast(placed.schema["layer"]), "layer"))
     if team is None:

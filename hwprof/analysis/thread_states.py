@@ -16,8 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hwprof.analysis.lifetimes import FAR
-from hwprof.analysis.own_threads import OwnCalls, own_calls
-from hwprof.analysis.owners import is_leaf
+from hwprof.analysis.own_threads import OwnCalls, calling_threads, own_calls
+from hwprof.analysis.owners import UNATTRIBUTED, is_leaf
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import inference_spans
 from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNKNOWN, UNSAMPLED, WAITING
@@ -45,17 +45,19 @@ MOMENTS: Final = pl.Schema(
 @dataclass(frozen=True)
 class Inference:
     """When which layer ran in some iterations: ``owners`` are spans with ``path`` and ``iteration``, cut into pieces of
-    time that have one owner each; ``own``: as ``own_threads.own_calls`` makes it."""
+    time that have one owner each; ``calling``, ``own``: as ``own_threads`` has them."""
 
     owners: pl.DataFrame
     timeline: Timeline
+    calling: Sequence[int]
     own: Mapping[int, OwnCalls]
 
     @classmethod
     def of(cls, spans: pl.DataFrame, layers: pl.DataFrame, iterations: Sequence[int]) -> Inference:
         """``spans`` of one pass."""
         owners = inference_spans(spans, layers).filter(pl.col("iteration").is_in(list(iterations)))
-        return cls(owners, Timeline.of(owners), own_calls(owners))
+        calling = calling_threads(owners)
+        return cls(owners, Timeline.of(owners), calling, own_calls(owners, calling))
 
     def elapsed(self) -> pl.DataFrame:
         """``iteration``, ``layer``, ``elapsed_ns``: the wall time of each layer in each iteration."""
@@ -77,7 +79,10 @@ class Inference:
 
     def in_own_calls(self) -> pl.Expr:
         """Of rows with ``tid`` and ``layer``: whether ``own`` has them."""
-        return pl.col("tid").is_in(list(self.own)) & is_leaf(pl.col("layer"))
+        calling, own = (
+            pl.col("tid").is_in(pl.Series(list(one), dtype=pl.Int32).implode()) for one in (self.calling, self.own)
+        )
+        return own & (pl.col("layer") != UNATTRIBUTED) & (is_leaf(pl.col("layer")) | ~calling)
 
     def calls(self, times_ns: Numbers) -> Numbers:
         """The number of the piece of time that each of the times lies in."""

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwprof.analysis.attribution import attribute
 from hwprof.analysis.block_budgets import block_budgets
+from hwprof.analysis.samples import attribute_samples
 from hwprof.analysis.states import ABSENT, BARRIER, BLOCKED, BUSY, PREEMPTED, WAITING
 from hwprof.analysis.thread_times import ThreadTimes
 from hwprof.analysis.time_budget import (
@@ -22,8 +24,10 @@ from hwprof.analysis.time_budget import (
     time_budget,
     without_awaited,
 )
+from hwprof.run.manifest import IterationRecord, PassRecord
+from hwprof.run.schema import empty
 from tests.support.made_up_passes import times_of
-from tests.support.made_up_threads import MAIN, MS, OTHER, WORKER, Stretch
+from tests.support.made_up_threads import MAIN, MS, OTHER, WORKER, Stretch, recorded, spans_of
 from tests.support.small_tables import layers
 
 
@@ -275,3 +279,23 @@ def test_a_block_on_a_thread_of_its_own_has_all_of_that_threads_time_and_the_one
     known = layers([("", "Net", False), ("a", "A", False), *((path, "C", True) for path, _, _ in calls)])
     found = {one["path"]: one["elapsed_ns"] for one in nested(block_budgets(times, known))}
     assert found == pytest.approx({"": 100 * MS, "a": 90 * MS})
+
+
+def test_a_modules_own_code_on_a_thread_of_its_own_is_its_own_whatever_runs_elsewhere() -> None:
+    """``a`` calls a leaf for 10 ms and works for 80; ``b`` sleeps on another thread all the while."""
+    calls = [("a", 0, 90 * MS), ("a.0", 0, 10 * MS), ("b", 5 * MS, 100 * MS)]
+    threads = {
+        MAIN: [(100 * MS, "condition")],
+        WORKER: [(90 * MS, BUSY), (10 * MS, ABSENT)],
+        OTHER: [(5 * MS, ABSENT), (95 * MS, "sleep")],
+    }
+    spans = spans_of(calls, [(0, 100 * MS)], callers={"a": WORKER, "a.0": WORKER, "b": OTHER})
+    modules = layers([("", "Net", False), ("a", "A", False), ("a.0", "C", True), ("b", "C", True)])
+    taken, _ = recorded(threads)
+    found = attribute_samples(taken, spans, modules)
+    by_layer = dict(found.group_by(pl.col("layer").cast(pl.String)).len().iter_rows())
+    assert by_layer == {"a.0": 10, "a (own)": 80}
+    record = PassRecord(name="measure", iterations=[IterationRecord(0, False, None, False)])
+    times = attribute(spans, empty("counts"), modules, record).times
+    own = dict(times.select("owner", "time_ns").iter_rows())
+    assert (own["a (own)"], own["a.0"], own["b"]) == (80 * MS, 10 * MS, 95 * MS)
