@@ -107,4 +107,5 @@ def _kept(run: RunDirectory) -> list[str]:
 def name_of(run: RunDirectory) -> str:
     """Its folder as the user writes it here."""
     here = Path.cwd()
-    return printable(shlex.quote(str(run.path.relative_to(here) if run.path.is_relative_to(here) else run.path)))
+    name = str(run.path.relative_to(here) if run.path.is_relative_to(here) else run.path)
+    return printable(shlex.quote(f"./{name}" if name.startswith("-") else name))  # else it is an option

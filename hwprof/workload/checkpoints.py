@@ -150,7 +150,8 @@ def read_checkpoint(path: Path) -> Weights:
     except HwprofError:
         raise
     except MemoryError as error:  # a few bytes can claim any length
-        raise HwprofError(f"{path} holds, or claims to hold, more than fits into memory") from error
+        told = f"{path} holds, or claims to hold, more than fits into memory"
+        raise HwprofError(told, "another copy of it, or a machine with more memory") from error
     except Exception as error:  # a file that is none, is damaged or malicious can raise anything
         raise UsageError(f"{path} is not a checkpoint that hwprof reads: {_why(error)}", CHECKPOINTS) from error
     if not state:

@@ -5,6 +5,7 @@ Imported only after ``libraries.require_ultralytics``.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -23,6 +24,10 @@ from hwprof.workload.yolov7_blocks import Conv
 
 MOST_PARAMETERS: Final = 2_000_000_000
 """Of a layer, and of a model: the largest that anybody has published has a tenth."""
+
+MOST_STRIDE: Final = 1024
+MOST_PLACES: Final = 64
+"""What nobody has, and what no memory holds."""
 
 ACTIVATIONS: Final[dict[str, Callable[[], nn.Module | None]]] = {
     "elu": nn.ELU,
@@ -180,7 +185,7 @@ class _Builder:
 
     def add(self, section: Section) -> None:
         """One more layer."""
-        make = {
+        makers = {
             "convolutional": self._convolution,
             "conv": self._convolution,
             "shortcut": self._shortcut,
@@ -189,9 +194,12 @@ class _Builder:
             "upsample": self._upsample,
             "dropout": self._nothing,
             "yolo": self._yolo,
-        }.get(section.kind)
+        }
+        make = makers.get(section.kind)
         if make is None:
-            raise section.error(f"[{section.kind}] is none of the layers that are read here")
+            near = difflib.get_close_matches(section.kind, makers, n=1)
+            remedy = f"did you mean [{near[0]}]?" if near else f"a model of these layers: {', '.join(makers)}"
+            raise section.error("it is none of the layers that are read here", remedy)
         for key, plain in PLAIN.items():
             if section.text(key, plain) != plain:
                 raise section.error(f"{key}={section.text(key, '')[:40]} is not read here")
@@ -199,6 +207,8 @@ class _Builder:
             if section.whole(key, section.whole("stride", 1)) != section.whole("stride", 1):
                 raise section.error(f"{key} other than stride is not read here")
         make(section)
+        if self._strides[-1] > MOST_STRIDE:
+            raise section.error(f"the strides until here come to more than {MOST_STRIDE:,}")
 
     def model(self, network: Section) -> ArchitectureModel:
         """Of all layers."""
@@ -274,7 +284,7 @@ class _Builder:
         source, channels, stride = self._before()
         step = section.whole("stride", 1, least=1, most=255)
         size = section.whole("size", step, least=1, most=255)
-        module = MaxPool(size, step, section.whole("padding", size - 1, most=254))
+        module = MaxPool(size, step, section.whole("padding", size - 1, most=size))
         self._put(module, source, channels, stride * step)
 
     def _upsample(self, section: Section) -> None:
@@ -300,7 +310,9 @@ class _Builder:
         here = len(self._modules)
         places = tuple(here + place if place < 0 else place for place in section.wholes(key))
         if not places or not all(0 <= place < here for place in places):
-            raise section.error(f"{key}={section.text(key, '')} names no layers before it")
+            raise section.error(f"{key}={section.text(key, '')[:40]} names no layers before it")
+        if len(places) > MOST_PLACES:
+            raise section.error(f"it reads more than {MOST_PLACES} layers")
         return places
 
     def _require_alike(self, section: Section, places: Sequence[int]) -> None:

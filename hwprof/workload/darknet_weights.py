@@ -49,12 +49,14 @@ class DarknetWeights:
                     raise UsageError(f"{self.path} is shorter than a header", "another copy of it")
                 major, minor, _ = VERSION.unpack(head)
                 begin = VERSION.size + SEEN[10 * major + minor >= 2].size
-                there = (self.path.stat().st_size - begin) / FLOAT_BYTES
-                if there != wanted:
-                    told = f"{self.path} holds {there:,.0f} numbers, the model has {wanted:,}"
-                    raise UsageError(told, "the .cfg that it belongs to, or another copy of it")
+                there_bytes = max(0, self.path.stat().st_size - begin)
+                if there_bytes != FLOAT_BYTES * wanted:
+                    sizes = f"{there_bytes:,} bytes of numbers, the model's take {FLOAT_BYTES * wanted:,}"
+                    raise UsageError(f"{self.path} holds {sizes}", "the .cfg that it belongs to, or another copy of it")
                 file.seek(begin)
                 numbers = np.fromfile(file, dtype="<f4", count=wanted)
+            if len(numbers) != wanted:
+                raise HwprofError(f"{self.path} became shorter while it was read", "a file that nobody writes to")
         except OSError as error:
             raise HwprofError(f"cannot read {self.path}: {error.strerror or error}") from error
         place = 0

@@ -15,6 +15,9 @@ import hwprof
 INSTALLED: Final = ("site-packages", "dist-packages")
 """Folders of packages, wherever an environment lies."""
 
+RAISES: Final = ("raise", "assert")
+"""How a line begins that raises an exception itself."""
+
 NOT_THE_USERS: Final = (
     f"{Path(hwprof.__file__).parent}/",
     f"{Path(torch.__file__).parent}/",  # which may be built in its sources
@@ -30,6 +33,14 @@ def raised_at(error: BaseException) -> str | None:
         return None
     frame = (users or frames)[-1]
     return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def raised_by_users_code(error: BaseException) -> str | None:
+    """``net.py:12``, where a statement of the user's own raised it, and no library that was called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or _is_installed(frames[-1]) or not (frames[-1].line or "").startswith(RAISES):
+        return None
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
 
 
 def defined_at(thing: Any) -> str | None:

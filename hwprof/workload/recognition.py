@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import LONGEST, HwprofError, UsageError
+from hwprof.printable import printable
+from hwprof.processes import command, ending_with_parent
 
-NAME_IT: Final = "--model NAME; hwprof models lists them"
+NAME_IT: Final = "--model NAME (hwprof models lists them), or package.module:factory of a model of yours"
 
 ACTIVATION: Final = "activation"
 LAYERS: Final = ("backbone", "head", ACTIVATION)
@@ -40,12 +42,14 @@ class Answer(msgspec.Struct):
 
 def ask(weights: Path) -> str:
     """What ``recognise`` says, in a process that ends with torch and all that it has read. Raises as it does."""
-    command = [sys.executable, "-P", "-m", __name__, str(weights)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    asked, tied = command(__name__, str(weights)), ending_with_parent()
+    done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, preexec_fn=tied)
     try:
         answer = msgspec.json.decode(done.stdout, type=Answer)
     except msgspec.DecodeError:
-        raise HwprofError(f"what {weights} belongs to could not be told", NAME_IT) from None
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        why = f": {printable(last[0][:LONGEST])}" if last else f" (status {done.returncode})"
+        raise HwprofError(f"what {weights} belongs to could not be told{why}", NAME_IT) from None
     if answer.model is None:
         kind = UsageError if answer.exit_code == UsageError.exit_code else HwprofError
         raise kind(answer.message, answer.remedy)
@@ -90,7 +94,9 @@ def _candidates(weights: Any) -> Iterator[Any]:
     from hwprof.workload.model_registry import find_model, known_models, read_yaml
 
     numbers = [int(found[1]) for key in weights.state if (found := _NUMBERED.match(key))]
-    first = next((value.shape[0] for key, value in weights.state.items() if _FIRST.fullmatch(key)), None)
+    first = next(
+        (len(value) for key, value in weights.state.items() if _FIRST.fullmatch(key) and value.ndim == 4), None
+    )
     said = PurePath(weights.layout).stem
     names = known_models()
     for name in sorted(names, key=lambda name: (name != said, name != f"{said}u", names.index(name))):

@@ -8,6 +8,7 @@ from typing import Any, Final
 import torch
 
 from hwprof.errors import NO_MEMORY, HwprofError, UsageError, described, first_line, is_out_of_memory
+from hwprof.workload.raised_at import raised_by_users_code
 
 BITS: Final = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Of an element of types that have several in a byte; PyTorch says 1 byte of each."""
@@ -76,7 +77,9 @@ def refused(
     if not isinstance(error, REFUSALS) or isinstance(error, RecursionError):
         return HwprofError(f"{model} raised {described(error)} with the input {given}", "--debug, which shows where")
     kind = UsageError if of_options else HwprofError
-    return kind(f"{model} refuses the input {given}: {first_line(error)}", remedy)
+    where = raised_by_users_code(error)
+    why = first_line(error) if where is None else f"{described(error)} ({where})"
+    return kind(f"{model} refuses the input {given}: {why}", remedy)
 
 
 def without_repetition(tensor: torch.Tensor) -> torch.Tensor:

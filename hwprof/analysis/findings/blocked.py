@@ -20,8 +20,9 @@ def find(facts: Facts) -> Finding | None:
         rule="blocked",
         title="the calling thread sleeps, or waits for something else",
         evidence=f"{percent(share)} {facts.of_time}{named(layers)}",
-        meaning="it does nothing for the inference meanwhile: input, output, locks, queues, sleeps, other threads",
-        remedy="what it waits for done before or beside the inference (what that is: hwprof report --layer, --python)",
+        meaning="it does nothing for the inference meanwhile (input, output, locks, queues, sleeps, other threads);"
+        " for what it waits: hwprof report --layer, --python",
+        remedy="do before or beside the inference what it waits for",
         gain_low=0.0,
         gain_high=share.high,
         layers=layers,

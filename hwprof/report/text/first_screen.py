@@ -68,8 +68,8 @@ def show(page: Page) -> None:
     _shares(page)
     _missing(page)
     run, further = f"run {document.run.name}", "everything: hwprof report --all; causes: --findings"
-    separator = "; " if len(f"{run}; {further}") <= page.console.width else "\n"
-    _say(page, Text(f"{run}{separator}{further}", "dim"))
+    for line in [f"{run}; {further}"] if len(f"{run}; {further}") <= page.console.width else [run, further]:
+        _say(page, Text(line, "dim"))
 
 
 def _that_fit(rows: Sequence[alike_layers.Alike], lines: int) -> Sequence[alike_layers.Alike]:

@@ -23,6 +23,10 @@ GAIN: Final = 18
 def show(page: Page) -> None:
     """Some lines; one where there is nothing to do."""
     part = page.part(Findings)
+    where, why = (page.document.absent.get(section) for section in ("time_budget", "findings"))
+    if part is None and why is not None and why == where:
+        named(page, "DO", "not available, for the same reason")
+        return
     if part is None:
         absent(page, "DO", "findings")
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hwprof.cli import app, collection
+from hwprof.cli import app, collection, products
 from hwprof.run import atomic
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.synthetic_run import build
@@ -63,3 +63,11 @@ def test_a_second_interruption_does_not_hide_where_the_run_is(tmp_path: Path, mo
     finally:
         signal.signal(signal.SIGINT, before)
     assert run.path.name in str(told) and told.exit_code == 130
+
+
+def test_a_folder_whose_name_begins_like_an_option_is_named_so_that_it_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = build(tmp_path / "-x")
+    assert products.name_of(run) == f"./-x/{run.path.name}"

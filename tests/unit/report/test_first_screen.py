@@ -393,3 +393,14 @@ def test_where_the_loops_could_not_be_kept_each_page_says_why(tmp_path: Path) ->
     )
     (line,) = [line for line in shown(document, 200).splitlines() if line.startswith("not available")]
     assert "roofs" in line
+
+
+@pytest.mark.parametrize("width", [60, 79, 80, 81, 100, 200])
+def test_the_last_lines_are_whole_whatever_the_runs_name_and_the_width(width: int, tmp_path: Path) -> None:
+    document = builder.build(runs.sampled(tmp_path), 8)
+    name = "20261129-011930-v4tiny.cfg"
+    document = msgspec.structs.replace(document, run=msgspec.structs.replace(document.run, name=name))
+    *_, before, last = shown(document, width).rstrip("\n").splitlines()
+    further = "everything: hwprof report --all; causes: --findings"
+    assert last == f"run {name}; {further}" or (before, last) == (f"run {name}", further)
+    assert (before == f"run {name}") is (len(f"run {name}; {further}") > width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -135,8 +136,9 @@ def test_weights_are_read_in_darknets_order(version: tuple[int, int, int], seen:
     ("content", "told"),
     [
         (b"", "shorter than a header"),
-        (bytes(20), "holds 1 numbers, the model has"),
-        (struct.pack("<3iq", 0, 2, 5, 0) + bytes(4000), "holds 1,000 numbers, the model has"),
+        (bytes(12), "holds 0 bytes of numbers, the model's take"),
+        (bytes(20), "holds 4 bytes of numbers, the model's take"),
+        (struct.pack("<3iq", 0, 2, 5, 0) + bytes(4001), "holds 4,001 bytes of numbers, the model's take"),
     ],
 )
 def test_weights_that_do_not_fit_are_told(content: bytes, told: str, tmp_path: Path) -> None:
@@ -161,7 +163,13 @@ CONV = "[convolutional]\nfilters=8\nsize=3\nactivation=leaky\n"
     ("text", "told"),
     [
         ("", "begins with no"),
-        ("hello", "is no model file of Darknet: hello"),
+        ("hello", "is no model file of Darknet: line 1, hello"),
+        (NET + CONV * 3 + "[upsmaple]\n", "line 15, layer 3 [upsmaple]: it is none of the layers"),
+        (NET + "[upsmaple]\n", "did you mean [upsample]?"),
+        (NET + CONV.replace("size=3", "stride=255") * 2, "come to more than 1,024"),
+        (NET + CONV + "[maxpool]\nsize=2\npadding=60\n", "padding=60 is not in 0 to 2"),
+        (NET + CONV + "[route]\nlayers=" + "-1," * 100, "reads more than 64 layers"),
+        (NET + CONV.replace("8", "\u096c"), "is no number"),
         (NET, "begins with no"),
         (NET + CONV, "no layer is a"),
         (NET.replace("3", "1") + CONV, "an image has three"),
@@ -208,6 +216,31 @@ def test_no_model_file_does_harm(lines: list[str], tmp_path: Path) -> None:
             build_darknet(file)
     except HwprofError as error:
         assert str(file) in str(error)
+
+
+def test_weights_that_change_while_they_are_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hwprof.workload.darknet_model import numbers_in_file
+
+    model = built(darknet_models.small(), tmp_path)
+    file = tmp_path / "model.weights"
+    file.write_bytes(struct.pack("<3iq", 0, 2, 5, 0) + bytes(4 * numbers_in_file(model)))
+    monkeypatch.setattr(np, "fromfile", lambda *_, **__: np.zeros(7, dtype="<f4"))
+    with pytest.raises(HwprofError, match="became shorter while it was read"):
+        read_checkpoint(file).load_into(model)
+
+
+def test_a_mark_of_utf_8_before_the_first_line_is_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "marked.cfg"
+    file.write_bytes(b"\xef\xbb\xbf" + (NET + CONV).encode())
+    assert len(read_cfg(file)[1]) == 1
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_bad_usage(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "x.cfg"
+    place.mkdir() if kind == "folder" else os.mkfifo(place)
+    with pytest.raises(UsageError, match="is no model file"):
+        read_cfg(place)
 
 
 def test_a_file_that_is_not_there_is_told_before_anything_begins(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import hwprof
-from hwprof.workload.raised_at import defined_at, raised_at
+from hwprof.workload.raised_at import defined_at, raised_at, raised_by_users_code
+from hwprof.workload.tensors import refused
 
 TORCH, HWPROF, STANDARD = torch.__file__, f"{Path(hwprof.__file__).parent}/workload/x.py", json.__file__
 
@@ -60,3 +61,20 @@ def test_a_function_stands_in_the_line_where_it_begins() -> None:
     line = raised_in.__code__.co_firstlineno
     assert defined_at(raised_in) == f"{Path(__file__).name}:{line}"
     assert defined_at(Path) is None
+
+
+def test_what_the_users_own_line_raises_is_told_with_it_and_what_a_library_raises_is_not() -> None:
+    def own() -> None:
+        raise ValueError("mine")
+
+    def theirs() -> None:
+        torch.zeros(2) @ torch.zeros(3)
+
+    for call, kind in ((own, ValueError), (theirs, RuntimeError)):
+        with pytest.raises(kind) as failure:
+            call()
+        told = raised_by_users_code(failure.value)
+        assert (told is not None) is (call is own)
+        text = str(refused("m:f", torch.zeros(4, 16), failure.value))
+        assert text.startswith("m:f refuses the input 4x16: ")
+        assert (f"ValueError: mine ({told})" in text) is (call is own)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import recognition
 from hwprof.workload.detector import build_detector
 from hwprof.workload.model_registry import find_model, read_yaml
@@ -72,6 +72,21 @@ def test_what_no_model_has_is_told(tmp_path: Path) -> None:
     torch.save(state, file)
     with pytest.raises(UsageError, match="no known model has the tensors"):
         recognise(file)
+
+
+def test_a_tensor_of_no_dimensions_is_no_models(tmp_path: Path) -> None:
+    file = tmp_path / "best.pt"
+    torch.save({"model.0.conv.weight": torch.tensor(3.0)}, file)
+    with pytest.raises(UsageError, match="no known model has the tensors"):
+        recognise(file)
+
+
+def test_a_process_that_ends_without_an_answer_is_told_with_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recognition, "__name__", "hwprof.no_such_module")
+    with pytest.raises(HwprofError, match=r"could not be told: .*no_such_module"):
+        recognition.ask(tmp_path / "best.pt")
 
 
 def test_of_darknets_weights_the_model_file_beside_them_is_the_model(tmp_path: Path) -> None:
