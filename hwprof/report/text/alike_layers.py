@@ -32,10 +32,10 @@ class Alike(NamedTuple):
         """That of the one that takes longest."""
         return self.layers[0].path
 
-    @property
-    def time_ns(self) -> float | None:
-        """Of all of them, in an iteration; None where one was not timed."""
-        times = [one.time.median_ns for one in self.layers if one.time is not None]
+    def time_ns(self, *, mean: bool = False) -> float | None:
+        """Of all of them, in an iteration, the medians or the ``mean`` times; None where one was not timed."""
+        known = [one.time for one in self.layers if one.time is not None]
+        times = [time.mean_ns if mean else time.median_ns for time in known]
         return sum(times) if len(times) == len(self.layers) else None
 
     @property

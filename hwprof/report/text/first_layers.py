@@ -16,7 +16,7 @@ from hwprof.report.text.alike_layers import Alike
 from hwprof.report.text.choice import is_instrumented
 from hwprof.report.text.grid import Column
 from hwprof.report.text.kernel_cells import LEAST_SAMPLES
-from hwprof.report.text.layers import sort_column
+from hwprof.report.text.layers import are_of_means, sort_column
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS, bar
 
@@ -58,12 +58,14 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
     title = f"CPI{glyphs.instrumented}" if instrumented else "CPI"
     bounds = [alike_layers.usual(roofs[one.path].bound for one in row.layers if one.path in roofs) for row in rows]
     kernels = [alike_layers.usual(hottest.get(one.path) for one in row.layers) for row in rows]
-    times = [figures.milliseconds(row.time_ns) if row.time_ns is not None else glyphs.dash for row in rows]
+    of_means = are_of_means(page)  # as the shares beside them
+    taken = [row.time_ns(mean=of_means) for row in rows]
+    times = [figures.milliseconds(one) if one is not None else glyphs.dash for one in taken]
     candidates = [
         Column("layer", [row.path for row in rows], right=False, least=PATH, among=page.paths),
         Column("alike", [str(len(row.layers)) if len(row.layers) > 1 else "" for row in rows]),
         Column("type", [row.layers[0].type or glyphs.dash for row in rows], 5, right=False),
-        Column("ms", times),
+        Column("mean ms" if of_means else "ms", times),
         Column("share", [figures.percent(row.share, glyphs) for row in rows]),
         *_sorted_by(rows, page),
         Column("budget", [bar(one, BAR) if one is not None else glyphs.dash for one in spent], 1, right=False),

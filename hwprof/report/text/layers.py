@@ -117,6 +117,12 @@ def sum_of_times(page: Page) -> str:
     return f"share: {shares_of(page, sum_ns)}: medians do not add up to the whole's"
 
 
+def are_of_means(page: Page) -> bool:
+    """Whether shares are of mean times, as those of medians would say next to nothing."""
+    sum_ns, whole = rows_sum_ns(page), page.whole.time if page.whole is not None else None
+    return sum_ns is not None and whole is not None and is_uneven(sum_ns, whole.median_ns)
+
+
 def shares_of(page: Page, sum_ns: float) -> str:
     """What shares are of, where the rows' medians add up to ``sum_ns`` and not to the whole's: of means, where medians
     say far too little of rows that take long in turn, or too much of those that overlap in time."""

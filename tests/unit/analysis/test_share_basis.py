@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,11 @@ from hwprof.analysis.layers import shares
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.analysis.share_basis import UNEVEN, is_uneven
+from hwprof.report.document import builder
+from hwprof.report.text import figures, first_layers
+from hwprof.report.text.alike_layers import Alike
+from hwprof.report.text.console import make_console
+from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs
 from tests.support.synthetic_run import build
@@ -48,6 +54,17 @@ def test_shares_are_of_means_where_medians_say_next_to_nothing(in_turn: RunDirec
     again = dict(shares(rows.select("owner").filter(pl.col("owner") != WHOLE), measured.attribution).iter_rows())
     assert {owner: again[owner] for owner in parts} == pytest.approx(parts)
     assert UNATTRIBUTED in parts
+
+
+def test_times_beside_shares_of_means_are_means(in_turn: RunDirectory) -> None:
+    document = builder.build(in_turn, 8)
+    page = Page(document, make_console(120, io.StringIO()))
+    rows = [Alike([one]) for one in page.hottest()]
+    columns = {one.header: one.cells for one in first_layers.columns(rows, page)}
+    assert "ms" not in columns
+    assert columns["mean ms"] == [
+        figures.milliseconds(one.time.mean_ns) for one in page.hottest() if one.time is not None
+    ]
 
 
 def test_usual_runs_are_not_uneven(tmp_path: Path) -> None:

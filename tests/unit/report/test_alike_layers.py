@@ -62,7 +62,7 @@ def test_equal_blocks_are_one_row_and_make_room_for_others(like: Layer, tmp_path
     page = page_of(tmp_path, [*blocks, *others])
     assert rows(page) == [("blocks.5.fc1", 6), ("stem", 1), ("head", 1)]
     first = hottest(page)[0]
-    assert first.time_ns == pytest.approx(1e6 * 37.5) and first.share == pytest.approx(0.375)
+    assert first.time_ns() == pytest.approx(1e6 * 37.5) and first.share == pytest.approx(0.375)
     assert rows(page_of(tmp_path / "all", [*blocks, *others], top=None))[-1] == ("tail", 1)
 
 
