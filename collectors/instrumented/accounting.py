@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -42,6 +42,12 @@ class Sums:
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
     spill: Spill = field(default_factory=Spill)  # has the facts
+
+    @cached_property
+    def rows_until(self) -> Integers:
+        """How many rows each interval and those before it have, shape (intervals + 1,): looked up once, as there are
+        millions of rows and questions of every span."""
+        return np.cumsum(np.bincount(self.interval, minlength=self.intervals + 1))
 
 
 def starts_of(log: Log) -> npt.NDArray[np.uint64]:

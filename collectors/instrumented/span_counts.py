@@ -18,6 +18,8 @@ ROWS: Final = 1 << 17
 """Of sums, whose events are there at a time: 25 MB."""
 
 Weights = npt.NDArray[np.int64]
+Totals = tuple[Integers, Integers]
+"""Keys, rising, and what each has."""
 
 
 class Event(Protocol):
@@ -80,7 +82,7 @@ def _by_interval(sums: Sums, event: Event, low: int, high: int) -> Integers:
     """Shape (intervals from ``low`` to ``high``, threads); of ``low`` nothing, which is before that edge."""
     dense = np.zeros((high - low + 1, len(sums.tids)), dtype=np.int64)
     counted = np.array([kernel.domain in event.counted_domains for kernel in sums.kernels] or [False])
-    begin, end = np.searchsorted(sums.interval, (low, high), side="right").tolist()
+    begin, end = sums.rows_until[[low, high]].tolist()
     for start in range(begin, end, ROWS):
         rows = slice(start, min(start + ROWS, end))
         values = np.where(counted[sums.kernel[rows]], _weighted(sums, event.weights(), rows), 0)
@@ -97,8 +99,8 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, eve
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
     weights = [events[number].weights() for number in chosen]
     begin, end = _edges(spans, edges)
-    low = np.searchsorted(sums.interval, begin, side="right").tolist()  # the first row after the edge `begin`
-    high = np.searchsorted(sums.interval, end, side="right").tolist()
+    low = sums.rows_until[begin].tolist()  # the first row after the edge `begin`
+    high = sums.rows_until[end].tolist()
     ranges = [slice(*rows) for rows in zip(low, high, strict=True)]
     found = [
         _rows_of(number, *totals, len(sums.kernels), np.array(chosen))
@@ -108,13 +110,14 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, eve
     return Counted(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _by_kernel(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) -> Iterator[tuple[Integers, Integers]]:
+def _by_kernel(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) -> Iterator[Totals]:
     """Of each range of rows its threads and kernels, as one number, and their events. Ranges follow one another, or lie
     in one another: those of many layers have few rows together."""
+    large = _of_large(sums, [rows for rows in ranges if rows.stop - rows.start > ROWS], weights)
     at, values = slice(0, 0), _events_of(sums, slice(0, 0), weights)
     for number, rows in enumerate(ranges):
         if rows.stop - rows.start > ROWS:
-            yield _of_many(sums, rows, weights)
+            yield large[rows.start, rows.stop]
             continue
         if not at.start <= rows.start <= rows.stop <= at.stop:
             stops = [one.stop for one in ranges[number:] if rows.start <= one.start and one.stop <= rows.start + ROWS]
@@ -123,10 +126,24 @@ def _by_kernel(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) 
         yield _of_few(sums, rows, values[rows.start - at.start : rows.stop - at.start])
 
 
-def _of_many(sums: Sums, rows: slice, weights: Sequence[Weights]) -> tuple[Integers, Integers]:
+def _of_large(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) -> dict[tuple[int, int], Totals]:
+    """By begin and end. The inner ones first: of one around another only what is beside that is added up anew."""
+    found: dict[tuple[int, int], Totals] = {}
+    for rows in sorted(ranges, key=lambda one: one.stop - one.start):
+        inside = [place for place in found if rows.start <= place[0] and place[1] <= rows.stop]
+        begin, end = max(inside, key=lambda place: place[1] - place[0], default=(rows.stop, rows.stop))
+        parts = [_of_many(sums, slice(*piece), weights) for piece in ((rows.start, begin), (end, rows.stop))]
+        if inside:
+            parts.append(found[begin, end])
+        keys, totals = zip(*parts, strict=True)
+        found[rows.start, rows.stop] = _summed(np.concatenate(keys), np.concatenate(totals))
+    return found
+
+
+def _of_many(sums: Sums, rows: slice, weights: Sequence[Weights]) -> Totals:
     """A part of the rows after the other."""
     keys, totals = [], []
-    for start in range(rows.start, rows.stop, ROWS):
+    for start in range(rows.start, rows.stop, ROWS) or [rows.start]:
         part = slice(start, min(start + ROWS, rows.stop))
         found = _of_few(sums, part, _events_of(sums, part, weights))
         keys.append(found[0])
@@ -134,12 +151,12 @@ def _of_many(sums: Sums, rows: slice, weights: Sequence[Weights]) -> tuple[Integ
     return _summed(np.concatenate(keys), np.concatenate(totals))
 
 
-def _of_few(sums: Sums, rows: slice, values: Integers) -> tuple[Integers, Integers]:
+def _of_few(sums: Sums, rows: slice, values: Integers) -> Totals:
     """``values``: of these rows."""
     return _summed(sums.thread[rows].astype(np.int64) * len(sums.kernels) + sums.kernel[rows], values)
 
 
-def _summed(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
+def _summed(keys: Integers, values: Integers) -> Totals:
     order = np.argsort(keys, kind="stable")
     return sum_runs(keys[order], values[order])
 
