@@ -12,7 +12,7 @@ from hwprof.analysis.time_budget import budget, callers_rows, with_parts
 
 
 def block_budgets(times: ThreadTimes, layers: pl.DataFrame) -> pl.DataFrame:
-    """In ``time_budget.SCHEMA``; ``layers``: the run's.
+    """In ``time_budget.SCHEMA``, without intervals; ``layers``: the run's.
 
     The time of a module whose layers run on several threads of the model's own goes by once.
     """
@@ -23,7 +23,8 @@ def block_budgets(times: ThreadTimes, layers: pl.DataFrame) -> pl.DataFrame:
         _once(times, of_callers, of_all), on="layer", how="left", maintain_order="left"
     )
     found = found.with_columns(pl.col("ns") * pl.col("once").fill_null(1.0)).drop("once")
-    return budget(times, found, closed(_mapped(moments, inside), of_all, ["layer"]))
+    rows = budget(times, found, closed(_mapped(moments, inside), of_all, ["layer"]))
+    return rows.with_columns(pl.lit(None, pl.Float64).alias(end) for end in ("share_low", "share_high"))
 
 
 def _inside(owners: list[str], layers: pl.DataFrame) -> pl.DataFrame:

@@ -19,10 +19,10 @@ from hwprof.analysis.instrumented import KERNEL_KEYS, UNNAMED
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
-ROWS: Final = 400_000
-"""Of ``kernel_counts`` that are summed at a time: with what is made of them some 100 MB."""
+ROWS: Final = 1_000_000
+"""Of ``kernel_counts`` that are summed at a time: with what is made of them some 250 MB."""
 
-ROWS_OF_ONE_EVENT: Final = 5 * ROWS
+ROWS_OF_ONE_EVENT: Final = 4 * ROWS
 """The same where the rows of one event are taken of all of these: each time all are looked through."""
 
 NAMES: Final = [key for key in KERNEL_KEYS if key != "layer"]

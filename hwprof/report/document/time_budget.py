@@ -21,7 +21,7 @@ class BudgetPart(msgspec.Struct, kw_only=True, frozen=True):
     part: str
     ns: float  # of the elapsed time of an iteration, on average: what the calling thread did
     share: float  # of it; those of a row add up to 1
-    share_low: float | None  # its 95% interval, by the calling thread's samples; null: of a block, in older runs
+    share_low: float | None  # its 95% interval, by the calling thread's samples; null: of a block
     share_high: float | None
     samples: int
     threads_ns: float  # of the time of all threads that share the work
