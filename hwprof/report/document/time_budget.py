@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
-class BudgetPart(msgspec.Struct, kw_only=True, frozen=True):
+class BudgetPart(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """One part of a time: ``compute``, ``layout``, ``page_faults``, ``allocation``, ``waiting``, ``dispatch``,
     ``blocked``, ``preempted`` or ``other``."""
 
     part: str
     ns: float  # of the elapsed time of an iteration, on average: what the calling thread did
     share: float  # of it; those of a row add up to 1
-    share_low: float | None  # its 95% interval, by the calling thread's samples; null: of a block
-    share_high: float | None
-    samples: int
+    share_low: float | None = None  # its 95% interval, by the calling thread's samples; left out: of a block
+    share_high: float | None = None
+    samples: int = 0
     threads_ns: float  # of the time of all threads that share the work
     threads_share: float
 
