@@ -361,6 +361,10 @@ class _Worker:
                 f"pass {self._plan.name}: not all calls of {told} are seen: the model's code replaces them"
             )
         self._reporter.send(PhaseBegins(Phase.ADDING_UP))
+        if not self._order.describe:
+            from hwprof.workload.giving_back import give_back
+
+            give_back(self._workload.modules.values())
         from hwprof.run.directory import write_table
         from hwprof.session.pass_tables import gather
 

@@ -1,0 +1,49 @@
+"""A model whose memory was given back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from hwprof.workload.giving_back import give_back
+
+
+class _Strange(nn.Parameter):
+    """Whoever looks at it runs its code."""
+
+    @classmethod
+    def __torch_function__(cls, *_: object, **__: object) -> object:
+        raise AssertionError
+
+
+class _Own(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shared = nn.Linear(300, 300)
+        self.again = self.shared
+        self.register_parameter("none", None)
+
+        strange = torch.Tensor._make_subclass(_Strange, torch.zeros(3))
+        self._parameters["strange"] = strange
+
+    def named_modules(self, *_: object, **__: object) -> object:
+        raise AssertionError
+
+    def named_parameters(self, *_: object, **__: object) -> object:  # type: ignore[override]
+        raise AssertionError
+
+
+def test_parameters_have_no_numbers_and_no_code_of_the_users_runs() -> None:
+    model = _Own()
+    before = model.shared.weight
+    give_back([model, model.shared])
+    assert before.numel() == 0 and model.shared.bias.numel() == 0
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_what_cannot_be_changed_stays(inference: bool) -> None:
+    with torch.inference_mode(inference):
+        model = nn.Linear(3, 3)
+    give_back([model])
+    assert model.weight.numel() in (0, 9)
