@@ -15,9 +15,9 @@ def test_a_layer_that_a_thread_of_its_own_works_for_has_no_counts_and_says_why(t
     run = collect(tmp_path, *model, "--passes", "measure", "--counters", "perf", environment=TESTS_MODELS)
     rows = {row.path: row for row in part(builder.build(run), Layers).rows}
     plain, helped = rows["0"], rows["1"]
-    assert plain.uncounted_ns is None and set(plain.metrics) > set(helped.metrics)
+    assert plain.uncounted_ns is None
     assert helped.uncounted_ns is not None and helped.time is not None
     assert 0.2 * helped.time.median_ns < helped.uncounted_ns < 1.5 * helped.time.median_ns
-    assert not {"page_faults", "balance"} & set(helped.metrics) and {"page_faults", "balance"} <= set(plain.metrics)
+    assert "page_faults" in plain.metrics and not {"page_faults", "balance", "cpus"} & set(helped.metrics)
     told = hwprof("report", "--all", str(run.path), "--width", "120")
     assert "counts of 1, inference: code that is not counted ran there (up to" in told.stdout

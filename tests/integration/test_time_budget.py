@@ -57,7 +57,8 @@ def test_every_budget_adds_up(found: tuple[dict[str, Any], Path]) -> None:
         assert sum(part["threads_share"] for part in one["parts"]) == pytest.approx(1, abs=1e-9)
         assert sum(part["ns"] for part in one["parts"]) == pytest.approx(one["elapsed_ns"])
         for part in one["parts"]:
-            assert part["share_low"] is None or part["share_low"] <= part["share"] <= part["share_high"]
+            assert "share_low" not in part or part["share_low"] <= part["share"] <= part["share_high"]
+    assert all("share_low" in part for one in (budget["whole"], *budget["layers"]) for part in one["parts"])
     assert sum(one["elapsed_ns"] for one in budget["layers"]) <= 1.0001 * budget["whole"]["elapsed_ns"]
     with (run / "time_budget.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
