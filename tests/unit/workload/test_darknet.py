@@ -79,7 +79,7 @@ def test_a_box_lies_in_its_cell_and_has_its_anchor(tmp_path: Path) -> None:
 @given(side=st.integers(6, 13), size=st.integers(1, 5), stride=st.integers(1, 3), padding=st.none() | st.integers(0, 4))
 def test_pooling_is_padded_as_darknet_pads_it(side: int, size: int, stride: int, padding: int | None) -> None:
     """Half of the padding, rounded down, lies before; what a window has outside does not count."""
-    from hwprof.workload.darknet_model import MaxPool
+    from hwprof.workload.darknet_layers import MaxPool
 
     padding = size - 1 if padding is None else min(padding, size - 1)
     x = torch.rand(1, 2, side, side + 1)
