@@ -300,6 +300,15 @@ class RunAnalysis:
         return time_budget(self.thread_times)
 
     @cached_property
+    def block_budgets(self) -> pl.DataFrame | None:
+        """The same of the modules around layers, as ``block_budgets.block_budgets`` makes it."""
+        if self.thread_times is None:
+            return None
+        from hwprof.analysis.block_budgets import block_budgets
+
+        return block_budgets(self.thread_times, self.modules)
+
+    @cached_property
     def roofline(self) -> RunRoofline | Unavailable:
         """How near layers come to this machine's peaks, and what bounds them."""
         from hwprof.analysis.run_roofline import run_roofline

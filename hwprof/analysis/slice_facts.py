@@ -14,7 +14,6 @@ import msgspec
 import polars as pl
 from polars.exceptions import PolarsError
 
-from hwprof.analysis.block_budgets import block_budgets
 from hwprof.analysis.findings.facts import Finding
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.analysis.run_roofline import UnderRoofs
@@ -61,15 +60,13 @@ def _of(analysis: RunAnalysis) -> SliceFacts:
     return SliceFacts(
         sorted({record.name for record in records if record is not None}),
         rooflines,
-        list(_budgets(budget, analysis)) if budget is not None else [],
+        [row for one in (budget, analysis.block_budgets) if one is not None for row in _budgets(one)],
         [one._replace(shared=dict(one.shared)) for one in findings],  # a mapping that can be encoded
     )
 
 
-def _budgets(budget: pl.DataFrame, analysis: RunAnalysis) -> Iterable[tuple[str | None, dict[str, Any]]]:
-    times = analysis.thread_times
-    blocks = nested(block_budgets(times, analysis.modules)) if times is not None else []
-    for row in [*nested(budget), *blocks]:
+def _budgets(budget: pl.DataFrame) -> Iterable[tuple[str | None, dict[str, Any]]]:
+    for row in nested(budget):
         parts = {part["part"]: round(part["share"], DIGITS) for part in row["parts"] if part["share"]}
         yield row["path"], {**parts, "samples": row["samples"]}
 

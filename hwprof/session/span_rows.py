@@ -118,7 +118,6 @@ class SpanColumns:
         is_layer = rows[:, NAME] >= len(names)
         order = np.lexsort((-np.arange(len(rows)), is_layer, -rows[:, END], rows[:, BEGIN]))
         self._rows = rows[order]
-        self._is_layer = is_layer[order]
 
     def __len__(self) -> int:
         return len(self._rows)

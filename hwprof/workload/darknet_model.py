@@ -233,7 +233,7 @@ def parameters_in_file(model: nn.Module) -> list[torch.Tensor]:
 
 def numbers_in_file(model: nn.Module) -> int:
     """How many numbers these are."""
-    return sum(math.prod(tensor.shape) for tensor in parameters_in_file(model))
+    return sum(tensor.numel() for tensor in parameters_in_file(model))
 
 
 def require_darknet(model: nn.Module, file: Path) -> None:

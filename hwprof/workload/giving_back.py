@@ -19,7 +19,7 @@ def give_back(modules: Iterable[nn.Module]) -> None:
         own = vars(left.pop())
         for parameter in own.get("_parameters", {}).values():
             if type(parameter) is nn.Parameter:
-                with suppress(RuntimeError):  # one of inference mode cannot be changed
+                with suppress(RuntimeError):  # of a sparse one, which takes no dense numbers
                     parameter.data = torch.empty(0)
         below = [one for one in own.get("_modules", {}).values() if one is not None and id(one) not in seen]
         seen.update(map(id, below))

@@ -57,14 +57,13 @@ def build(analysis: RunAnalysis) -> TimeBudget | Unavailable:
     """From the pass that the samples are of."""
     if analysis.sampled is None:
         return no_samples(analysis)
-    from hwprof.analysis.block_budgets import block_budgets
     from hwprof.analysis.time_budget import nested
 
-    table, times = analysis.time_budget, analysis.thread_times
-    if table is None or times is None:
+    table, of_blocks = analysis.time_budget, analysis.block_budgets
+    if table is None or of_blocks is None:
         return Unavailable("the thread that calls the model was not sampled")
     whole, *layers = map(_budget, nested(table))
-    blocks = sorted(map(_budget, nested(block_budgets(times, analysis.modules))), key=lambda one: -one.elapsed_ns)
+    blocks = sorted(map(_budget, nested(of_blocks)), key=lambda one: -one.elapsed_ns)
     return TimeBudget(pass_=analysis.sampled.record.name, whole=whole, layers=layers, blocks=blocks)
 
 
