@@ -12,10 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-import torch
 from torch import nn
 
-from hwprof.errors import UsageError
 from hwprof.workload.architecture import ArchitectureModel
 from hwprof.workload.darknet_cfg import Section, read_cfg
 from hwprof.workload.darknet_layers import Detections, MaxPool, PlainConv, Route, Shortcut, Yolo
@@ -215,28 +213,3 @@ class _Builder:
         if name not in ACTIVATIONS:
             raise section.error(f"activation={name[:40]} is none that is read here")
         return ACTIVATIONS[name]()
-
-
-def parameters_in_file(model: nn.Module) -> list[torch.Tensor]:
-    """The tensors of a .weights file, in its order: of each convolution its biases, or its batch normalisation, before
-    its weights."""
-    found: list[torch.Tensor] = []
-    for module in model.modules():
-        if isinstance(module, PlainConv):
-            assert module.conv.bias is not None
-            found += [module.conv.bias, module.conv.weight]
-        elif isinstance(module, Conv):
-            norm: Any = module.bn
-            found += [norm.bias, norm.weight, norm.running_mean, norm.running_var, module.conv.weight]
-    return found
-
-
-def numbers_in_file(model: nn.Module) -> int:
-    """How many numbers these are."""
-    return sum(tensor.numel() for tensor in parameters_in_file(model))
-
-
-def require_darknet(model: nn.Module, file: Path) -> None:
-    """Raises ``UsageError`` for a model that no .cfg describes."""
-    if not isinstance(model, ArchitectureModel) or not isinstance(model.model[-1], Detections):
-        raise UsageError(f"{file} is for models of Darknet", "--model with their .cfg: --model yolov4.cfg")

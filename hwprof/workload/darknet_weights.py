@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
+from hwprof.workload.darknet_layers import Detections, PlainConv
 from hwprof.workload.tensors import StateDict
 
 SUFFIX: Final = ".weights"
@@ -38,9 +39,8 @@ class DarknetWeights:
         """Copies them into a model that is not fused. Raises ``UsageError`` where it is no model of Darknet, or has
         another number of parameters, and ``HwprofError`` for a file that cannot be read."""
         del fuse  # such files hold batch normalisation
-        from hwprof.workload.darknet_model import numbers_in_file, parameters_in_file, require_darknet
-
-        require_darknet(model, self.path)
+        if not any(isinstance(module, Detections) for module in model.modules()):
+            raise UsageError(f"{self.path} is for models of Darknet", "--model with their .cfg: --model yolov4.cfg")
         wanted = numbers_in_file(model)
         try:
             with self.path.open("rb") as file:
@@ -66,3 +66,23 @@ class DarknetWeights:
                 tensor.copy_(torch.from_numpy(numbers[place:until].astype(np.float32)).view_as(tensor))
                 place = until
         return False
+
+
+def parameters_in_file(model: nn.Module) -> list[torch.Tensor]:
+    """The tensors of a .weights file, in its order: of each convolution its biases, or its batch normalisation, before
+    its weights."""
+    found: list[torch.Tensor] = []
+    for module in model.modules():
+        conv, norm = getattr(module, "conv", None), getattr(module, "bn", None)
+        if isinstance(module, PlainConv):
+            assert module.conv.bias is not None
+            found += [module.conv.bias, module.conv.weight]
+        elif isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+            assert norm.running_mean is not None and norm.running_var is not None
+            found += [norm.bias, norm.weight, norm.running_mean, norm.running_var, conv.weight]
+    return found
+
+
+def numbers_in_file(model: nn.Module) -> int:
+    """How many numbers these are."""
+    return sum(tensor.numel() for tensor in parameters_in_file(model))

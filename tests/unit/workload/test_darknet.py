@@ -43,7 +43,8 @@ def built(text: str, folder: Path) -> torch.nn.Module:
 
 @pytest.mark.parametrize("text", PUBLISHED)
 def test_a_published_model_has_as_many_numbers_as_its_weights(text: Callable[[], str], tmp_path: Path) -> None:
-    from hwprof.workload.darknet_model import build_darknet, numbers_in_file
+    from hwprof.workload.darknet_model import build_darknet
+    from hwprof.workload.darknet_weights import numbers_in_file
 
     with torch.device("meta"):
         model = build_darknet(written(text(), tmp_path))
@@ -116,7 +117,7 @@ def test_paths_are_the_layers_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("version", "seen"), [((0, 2, 0), struct.pack("<q", 7)), ((0, 1, 0), struct.pack("<i", 7))])
 def test_weights_are_read_in_darknets_order(version: tuple[int, int, int], seen: bytes, tmp_path: Path) -> None:
     model = built(darknet_models.small(), tmp_path)
-    from hwprof.workload.darknet_model import numbers_in_file
+    from hwprof.workload.darknet_weights import numbers_in_file
 
     numbers = np.random.default_rng(0).normal(size=numbers_in_file(model)).astype("<f4")
     file = tmp_path / "model.weights"
@@ -219,7 +220,7 @@ def test_no_model_file_does_harm(lines: list[str], tmp_path: Path) -> None:
 
 
 def test_weights_that_change_while_they_are_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hwprof.workload.darknet_model import numbers_in_file
+    from hwprof.workload.darknet_weights import numbers_in_file
 
     model = built(darknet_models.small(), tmp_path)
     file = tmp_path / "model.weights"
