@@ -125,7 +125,7 @@ def sum_entries(
         kernel = kernel_of[_numbers(log, taken)]
         key = (interval * len(tids) + thread) * len(kernels) + kernel
         order = np.argsort(key, kind="stable")  # the log is nearly sorted, which this kind makes use of
-        begins = _begins(key[order])
+        begins = begins_of(key[order])
         row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
         rows = order[begins]
         kept = somebodys[interval[rows]]
@@ -174,13 +174,13 @@ def _sum_facts(row_of: Integers, rows: int, facts: int, amounts: Amounts) -> Ite
 
 def sum_runs(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
     """Of values (one or more for each key) whose keys are sorted: the keys, and their sums."""
-    begins = _begins(keys)
+    begins = begins_of(keys)
     if not len(begins):
         return keys, values
     return keys[begins], np.add.reduceat(values, begins, axis=0, dtype=np.int64)
 
 
-def _begins(keys: Integers) -> Integers:
+def begins_of(keys: Integers) -> Integers:
     """Where in sorted keys another one begins."""
     changes: Integers = np.flatnonzero(keys[1:] != keys[:-1]) + 1
     return np.concatenate([np.zeros(min(len(keys), 1), dtype=np.int64), changes])

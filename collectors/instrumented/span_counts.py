@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.accounting import Sums, sum_runs
+from collectors.instrumented.accounting import Sums, begins_of, sum_runs
 from collectors.instrumented.log import Integers
 from collectors.shared.symbols.domains import Domain
 from hwprof.collector.contract import CountedSpan
@@ -63,33 +63,61 @@ def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Seq
     main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
     begin, end = _edges(spans, edges)
     low, high = (int(begin.min()), int(end.max())) if spans else (0, 0)
-    columns = []
-    for event in events:
-        by_interval = _by_interval(sums, event, low, high)
-        if event.busiest:
+    columns = [np.empty((0, 0), dtype=np.int64)] * len(events)
+    for number, by_interval in _by_interval(sums, events, low, high):
+        if events[number].busiest:
             most = by_interval.max(axis=1)
             by_interval[:] = 0
             by_interval[:, main] = most
         so_far = np.cumsum(by_interval, axis=0)
-        columns.append(so_far[end - low] - so_far[begin - low])
+        columns[number] = so_far[end - low] - so_far[begin - low]
     sums.spill.give_back()
     value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), len(sums.tids), 0), dtype=np.int64)
     span, thread, event_number = (index.ravel() for index in np.indices(value.shape))
     return Counted(span, thread, np.empty(0, dtype=np.int64), event_number, value.ravel())
 
 
-def _by_interval(sums: Sums, event: Event, low: int, high: int) -> Integers:
-    """Shape (intervals from ``low`` to ``high``, threads); of ``low`` nothing, which is before that edge."""
-    dense = np.zeros((high - low + 1, len(sums.tids)), dtype=np.int64)
-    counted = np.array([kernel.domain in event.counted_domains for kernel in sums.kernels] or [False])
-    begin, end = sums.rows_until[[low, high]].tolist()
-    for start in range(begin, end, ROWS):
-        rows = slice(start, min(start + ROWS, end))
-        values = np.where(counted[sums.kernel[rows]], _weighted(sums, event.weights(), rows), 0)
-        interval = sums.interval[rows].astype(np.int64) - low
-        keys, total = sum_runs(interval * len(sums.tids) + sums.thread[rows], values)  # as rows are ordered
-        dense.reshape(-1)[keys] += total
-    return dense
+def _by_interval(sums: Sums, events: Sequence[Event], low: int, high: int) -> Iterator[tuple[int, Integers]]:
+    """Of each event, in no order, its number and its values, shape (intervals from ``low`` to ``high``, threads); of
+    ``low`` nothing, which is before that edge."""
+    parts = [_part(sums, rows, low) for rows in _pieces(slice(*sums.rows_until[[low, high]].tolist()))]
+    domains = np.array([list(Domain).index(kernel.domain) for kernel in sums.kernels] or [0])
+    alike: dict[bytes, list[int]] = {}  # of the same facts
+    for number, event in enumerate(events):
+        alike.setdefault(event.weights().tobytes(), []).append(number)
+    for numbers in alike.values():
+        weights = events[numbers[0]].weights()
+        dense = {number: np.zeros((high - low + 1, len(sums.tids)), dtype=np.int64) for number in numbers}
+        for part in parts:
+            values = _weighted(sums, weights, part.rows)
+            if not values.any():
+                continue
+            by_domain = domains[sums.kernel[part.rows]]
+            for number, found in dense.items():
+                counted = np.array([domain in events[number].counted_domains for domain in Domain])[by_domain]
+                found.reshape(-1)[part.keys] += np.add.reduceat(np.where(counted, values, 0), part.begins)
+        yield from dense.items()
+
+
+class _Part(NamedTuple):
+    """Rows whose sums by interval and thread begin at ``begins``; ``keys``: of which."""
+
+    rows: slice
+    begins: Integers
+    keys: Integers
+
+
+def _part(sums: Sums, rows: slice, low: int) -> _Part:
+    interval = sums.interval[rows].astype(np.int64) - low
+    keys = interval * len(sums.tids) + sums.thread[rows]  # rising, as rows are ordered
+    begins = begins_of(keys)
+    return _Part(rows, begins, keys[begins])
+
+
+def _pieces(rows: slice) -> Iterator[slice]:
+    """Of ``ROWS`` each."""
+    for start in range(rows.start, rows.stop, ROWS):
+        yield slice(start, min(start + ROWS, rows.stop))
 
 
 def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event]) -> Counted:
@@ -143,8 +171,7 @@ def _of_large(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) -
 def _of_many(sums: Sums, rows: slice, weights: Sequence[Weights]) -> Totals:
     """A part of the rows after the other."""
     keys, totals = [], []
-    for start in range(rows.start, rows.stop, ROWS) or [rows.start]:
-        part = slice(start, min(start + ROWS, rows.stop))
+    for part in [*_pieces(rows)] or [rows]:
         found = _of_few(sums, part, _events_of(sums, part, weights))
         keys.append(found[0])
         totals.append(found[1])
@@ -157,13 +184,18 @@ def _of_few(sums: Sums, rows: slice, values: Integers) -> Totals:
 
 
 def _summed(keys: Integers, values: Integers) -> Totals:
+    if (keys[1:] > keys[:-1]).all():  # as those of a span in one interval are
+        return keys, values
     order = np.argsort(keys, kind="stable")
     return sum_runs(keys[order], values[order])
 
 
 def _events_of(sums: Sums, rows: slice, weights: Sequence[Weights]) -> Integers:
     """Shape (rows, events)."""
-    return np.stack([_weighted(sums, one, rows) for one in weights], axis=-1)
+    values = np.empty((rows.stop - rows.start, len(weights)), dtype=np.int64)
+    for number, one in enumerate(weights):
+        values[:, number] = _weighted(sums, one, rows)
+    return values
 
 
 def _weighted(sums: Sums, weights: Weights, rows: slice) -> Integers:

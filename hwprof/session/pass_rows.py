@@ -1,12 +1,18 @@
-"""The rows of a pass by table, however many: those of a table that became large lie in files until it is written."""
+"""The rows of a pass by table, however many: those of a table that became large go to a file while more are made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+import queue
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from hwprof.run.directory import write_table
 from hwprof.run.schema import TABLES
@@ -14,6 +20,8 @@ from hwprof.run.tables import scan_table
 
 MANY: Final = 65_536
 """Rows of a table that are held in memory: some five megabytes, and a group of rows as Parquet has them."""
+
+LOOK_EVERY_S: Final = 0.1
 
 
 class PassRows:
@@ -24,18 +32,23 @@ class PassRows:
         self._folder = folder
         self._many = many
         self._held: dict[str, list[pl.DataFrame]] = {}
-        self._files: dict[str, list[Path]] = {}
+        self._written: dict[str, _Written] = {}
+        self._files: dict[str, list[Path]] = {}  # whole ones
 
     def add(self, table: str, rows: pl.DataFrame) -> None:
-        """More of a table. Raises ``OSError``."""
+        """More of a table. Raises ``OSError`` and ``PolarsError`` where they cannot be written."""
         held = self._held.setdefault(table, [])
         held.append(rows)
         if self._folder is not None and sum(part.height for part in held) >= self._many:
-            self._files.setdefault(table, []).append(self._written(table, pl.concat(held)))
+            if table not in self._written:
+                self._written[table] = _Written(self._folder, table)
+            self._written[table].add(pl.concat(held))
             held.clear()
 
     def add_all(self, others: PassRows) -> None:
-        """All that others have, who have nothing from then on: their files are this one's."""
+        """All that others have, who have nothing from then on: their files are this one's. Raises as ``add``."""
+        self._finish()
+        others._finish()
         for table, files in others._files.items():
             self._files.setdefault(table, []).extend(files)
         others._files = {}
@@ -45,15 +58,42 @@ class PassRows:
         others._held = {}
 
     def tables(self) -> dict[str, pl.LazyFrame]:
-        """By name."""
+        """By name. Raises as ``add``."""
+        self._finish()
         names = dict.fromkeys((*self._files, *self._held))
         return {table: pl.concat(self._parts(table)) for table in names}
 
+    def write(self, folder: Path) -> Sequence[str]:
+        """Writes each table into a file of its own, and returns their names: one that lies in one file already is
+        moved. Raises as ``add``."""
+        tables = self.tables()
+        for table, rows in tables.items():
+            files = self._files.get(table, [])
+            if len(files) == 1 and not any(part.height for part in self._held.get(table, ())):
+                files.pop().replace(folder / f"{table}.parquet")
+            else:
+                write_table(folder / f"{table}.parquet", table, rows)
+        self.discard()
+        return list(tables)
+
     def discard(self) -> None:
         """The files are not wanted any more."""
+        for written in self._written.values():
+            with contextlib.suppress(Exception):  # it is not wanted, either
+                self._files.setdefault(written.table, []).append(written.finish())
         for file in (file for files in self._files.values() for file in files):
             file.unlink(missing_ok=True)
-        self._files, self._held = {}, {}
+        self._files, self._held, self._written = {}, {}, {}
+
+    def _finish(self) -> None:
+        """Until what is being written is written: all of its table."""
+        for table, held in self._held.items():
+            if table in self._written and held:
+                self._written[table].add(pl.concat(held))
+                held.clear()
+        while self._written:
+            _, written = self._written.popitem()
+            self._files.setdefault(written.table, []).append(written.finish())
 
     def _parts(self, table: str) -> Iterable[pl.LazyFrame]:
         """At least one."""
@@ -61,10 +101,50 @@ class PassRows:
         held = self._held.get(table)
         yield (pl.concat(held) if held else pl.DataFrame(schema=TABLES[table])).lazy()
 
-    def _written(self, table: str, rows: pl.DataFrame) -> Path:
-        assert self._folder is not None
-        number = 0
-        while (file := self._folder / f"{table}-part-{number}.parquet").exists():
-            number += 1
-        write_table(file, table, rows)
-        return file
+
+class _Written:
+    """A new file in a folder, that a thread writes, some rows after the others, while more of them are made."""
+
+    def __init__(self, folder: Path, table: str) -> None:
+        self.table = table
+        self._file = _new(folder, table)
+        self._next: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._write, name=f"hwprof writes {table}", daemon=True)
+        self._thread.start()
+
+    def add(self, rows: pl.DataFrame | None) -> None:
+        """When those before are being written. Raises what writing raised."""
+        while self._failure is None:
+            with contextlib.suppress(queue.Full):
+                self._next.put(rows, timeout=LOOK_EVERY_S)
+                return
+        raise self._failure
+
+    def finish(self) -> Path:
+        """The file, with all of them in it. Raises what writing raised: then there is no file."""
+        try:
+            self.add(None)
+            self._thread.join()
+            if self._failure is not None:
+                raise self._failure
+        except BaseException:
+            self._file.unlink(missing_ok=True)
+            raise
+        return self._file
+
+    def _write(self) -> None:
+        try:
+            write_table(self._file, self.table, register_io_source(self._frames, schema=TABLES[self.table]))
+        except BaseException as error:
+            self._failure = error
+
+    def _frames(self, columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+        while (rows := self._next.get()) is not None:
+            yield rows if columns is None else rows.select(columns)
+
+
+def _new(folder: Path, table: str) -> Path:
+    handle, name = tempfile.mkstemp(dir=folder, prefix=f"{table}-", suffix=".parquet")
+    os.close(handle)
+    return Path(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -126,6 +126,10 @@ class PassResults:
     def tables(self) -> dict[str, pl.LazyFrame]:
         """All rows by table, with ``pass`` filled in."""
         return self._rows.tables()
+
+    def write(self, folder: Path) -> Sequence[str]:
+        """Writes all of them there, each as a file of its table's name, and returns these."""
+        return self._rows.write(folder)
 
     def discard(self) -> None:
         """They have been written."""

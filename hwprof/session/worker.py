@@ -370,23 +370,20 @@ class _Worker:
 
         folder = Path(self._order.folder)
         results = gather(self._record, self._recorder, self._collectors, collected, folder)
-        tables: dict[str, pl.DataFrame | pl.LazyFrame] = {**results.tables()}
         self._need_its_collector()
         notes = self._notes
+        described: dict[str, pl.DataFrame] = {}
         if self._order.describe:
             from hwprof.session.description import describe
 
             self._reporter.send(PhaseBegins(Phase.DESCRIBING))
-            described_by_tables, said = describe(self._workload)
+            described, said = describe(self._workload)
             notes = [*notes, *said]
             processes.end_copy(self._pid)
-            tables |= described_by_tables
-        for name, frame in tables.items():
+        for name, frame in described.items():
             write_table(folder / f"{name}.parquet", name, frame)
-        results.discard()
-        self._reporter.send(
-            Finished(self._record, list(tables), self._workload.results(), self._interrupted, notes=notes)
-        )
+        tables = [*results.write(folder), *described]
+        self._reporter.send(Finished(self._record, tables, self._workload.results(), self._interrupted, notes=notes))
 
 
 if __name__ == "__main__":
