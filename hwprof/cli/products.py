@@ -44,10 +44,8 @@ def write(run: RunDirectory, bars: Bars, files: FilesBeside, trace_limit: int) -
     contents = ""
     try:
         files.begin()
-        bars.phase("", "analysing", None)
-        facts = files.facts()
-        bars.phase("", "writing trace.pftrace", None)
-        contents = write_trace(run, run.path / "trace.pftrace", bars.reached, trace_limit, facts).contents()
+        bars.phase("", "analysing, writing trace.pftrace", None)
+        contents = write_trace(run, run.path / "trace.pftrace", bars.reached, trace_limit, files.facts).contents()
         bars.phase("", "writing tables", None)
         files.wait()
     except (HwprofError, OSError, PolarsError) as error:

@@ -87,6 +87,7 @@ class SliceAnnotations:
         self._event_names, self._metric_names = ArgumentNames(), ArgumentNames(OWN)
         self._origins = origins
         self._main = {record.main_tid, *threads.filter(role="main")["tid"].to_list()}
+        self._alone = {*self._main, WHOLE_PROCESS_TID}
         self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
         self._calls = {(row["path"], row["call"]): row for row in calls.iter_rows(named=True)}
         self._executed, self._analysed = executed, analysed.of_pass(record)
@@ -139,6 +140,17 @@ class SliceAnnotations:
         return facts
 
     def _counts(self, counts: list[Count]) -> dict[str, Any]:
+        name = self._event_names.of
+        if all(count.tid in self._alone for count in counts):
+            total = {name(count.event): count.value for count in counts}
+            if len(total) == len(counts):  # each once: as of most slices
+                main = {name(count.event): count.value for count in counts if count.tid != WHOLE_PROCESS_TID}
+                kinds = ((name(count.event), count.provenance) for count in counts)
+                groups = {"counts": total, "main": main, **self._running(counts), "provenance": self._shared(kinds)}
+                return groups if main else {key: group for key, group in groups.items() if key != "main"}
+        return self._counts_by_thread(counts)
+
+    def _counts_by_thread(self, counts: list[Count]) -> dict[str, Any]:
         total: dict[str, int] = defaultdict(int)
         main: dict[str, int] = defaultdict(int)
         workers: dict[str, int] = defaultdict(int)
@@ -159,12 +171,17 @@ class SliceAnnotations:
             "main": main,
             "workers": workers,
             "worker": by_worker if several else {},
-            "running_share": {
-                self._event_names.of(event): share for event, share in running_shares(counts).items() if share < 1
-            },
+            **self._running(counts),
             "provenance": self._shared((event, ", ".join(sorted(kinds))) for event, kinds in sources.items()),
         }
         return {name: group for name, group in groups.items() if group}
+
+    def _running(self, counts: list[Count]) -> dict[str, Any]:
+        """The events that were not counted all the time, if there are any."""
+        if all(count.running_ns >= count.enabled_ns for count in counts):
+            return {}
+        shares = running_shares(counts).items()
+        return {"running_share": {self._event_names.of(event): share for event, share in shares if share < 1}}
 
     def _shared(self, entries: Iterable[tuple[str, str]]) -> SharedAnnotations:
         """The same object for the same entries."""

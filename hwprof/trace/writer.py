@@ -16,7 +16,7 @@ from hwprof.run.atomic import atomic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import readable
-from hwprof.trace.analysed import Analysed, analysed
+from hwprof.trace.analysed import NOTHING, Analysed, analysed
 from hwprof.trace.encoder import TraceEncoder
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.iterations_shown import Shown, shown
@@ -68,13 +68,14 @@ def write_trace(
     target: Path,
     progress: Callable[[int, int], None] | None = None,
     limit: int = SLICES,
-    known: SliceFacts | None = None,
+    known: Callable[[], SliceFacts | None] = lambda: None,
 ) -> TraceSummary:
     """Writes the trace of a run from its tables, atomically and without holding a whole table in memory: the analysis
     of a run with samples or peaks does, as a report does, before anything is written.
 
     ``progress`` is called with the rows written so far and the rows there are. ``limit``: about so many slices are
-    written, of whole iterations (see ``iterations_shown``). ``known``: see ``analysed``. Raises
+    written, of whole iterations (see ``iterations_shown``). ``known`` waits for what
+    somebody else's analysis says (see ``analysed``), while the passes are written that have nothing of it. Raises
     ``HwprofError`` where the run has no completed pass, or ``target`` cannot be written.
     """
     records = run.completed_passes()
@@ -83,7 +84,7 @@ def write_trace(
     with readable(run.path):
         for table in _SCANNED:
             run.require_values(table)
-        return _written(run, records, target, progress, shown(run, records, limit), analysed(run, known))
+        return _written(run, records, target, progress, shown(run, records, limit), lambda: analysed(run, known()))
 
 
 def _written(
@@ -92,7 +93,7 @@ def _written(
     target: Path,
     progress: Callable[[int, int], None] | None,
     shown: dict[str, Shown],
-    found: Analysed,
+    find: Callable[[], Analysed],
 ) -> TraceSummary:
     early = run.until({name: one.until_ns for name, one in shown.items() if one.until_ns is not None})
     total = sum(early.scan(table).select(pl.len()).collect().item() for table in ("spans", "series"))
@@ -105,27 +106,33 @@ def _written(
             progress(min(done, total), total)  # what is shown over all the time comes on top
 
     numbers = FlowNumbers()
-    written: list[PassWriter] = []
+    pids = _distinct([record.pid for record in records])
+    without = _without_times(records)
+    written: dict[str, PassWriter] = {}
+    found: Analysed | None = None
     try:
         with atomic(target) as part:
             with part.open("wb", buffering=_BUFFER_BYTES) as file:
                 does = executed(run)
                 writer = TraceEncoder(file, run.manifest.clock)
-                for record, pid in zip(records, _distinct([record.pid for record in records]), strict=True):
-                    written.append(PassWriter(run, early, record, pid, writer, does, found, advance))
-                    written[-1].write(numbers)
+                for record, pid in sorted(zip(records, pids, strict=True), key=lambda one: one[0].name not in without):
+                    if found is None and record.name not in without:
+                        found = find()
+                    of_pass = PassWriter(run, early, record, pid, writer, does, found or NOTHING, advance)
+                    of_pass.write(numbers)
+                    written[record.name] = of_pass
             size_bytes = part.stat().st_size
     except OSError as error:
         raise HwprofError(f"cannot write {target}: {error.strerror or error}", remedy_of_writing(error)) from error
     return TraceSummary(
         passes=len(records),
-        slices=sum(pass_.slices for pass_ in written),
-        samples=sum(pass_.samples for pass_ in written),
-        kernel_slices=sum(pass_.kernel_slices for pass_ in written),
-        primitives=sum(pass_.primitives for pass_ in written),
-        python_functions=sum(pass_.python_functions for pass_ in written),
-        findings=sum(pass_.findings for pass_ in written),
-        values=sum(pass_.values for pass_ in written),
+        slices=sum(pass_.slices for pass_ in written.values()),
+        samples=sum(pass_.samples for pass_ in written.values()),
+        kernel_slices=sum(pass_.kernel_slices for pass_ in written.values()),
+        primitives=sum(pass_.primitives for pass_ in written.values()),
+        python_functions=sum(pass_.python_functions for pass_ in written.values()),
+        findings=sum(pass_.findings for pass_ in written.values()),
+        values=sum(pass_.values for pass_ in written.values()),
         flows=numbers.used,
         size_bytes=size_bytes,
         left_out=[
@@ -134,14 +141,20 @@ def _written(
             if one.until_ns is not None
         ],
         notes=[
-            *([f"no time budgets, bounds and findings: {found.failure}"] if found.failure else []),
+            *([f"no time budgets, bounds and findings: {found.failure}"] if found and found.failure else []),
             *(
                 f"pass {record.name}: slices overlap on one thread; {pass_.extra_tracks} further tracks hold them"
-                for record, pass_ in zip(records, written, strict=True)
-                if pass_.extra_tracks
+                for record in records
+                if (pass_ := written[record.name]).extra_tracks
             ),
         ],
     )
+
+
+def _without_times(records: list[PassRecord]) -> set[str]:
+    """Those whose times are another one's: no figure of ``slice_facts`` is made of such a pass."""
+    names = {record.name for record in records}
+    return {record.name for record in records if record.times_from in names}
 
 
 def _distinct(pids: list[int | None]) -> list[int]:

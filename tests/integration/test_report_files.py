@@ -56,7 +56,7 @@ def test_it_says_what_the_trace_has_of_its_analysis(tmp_path: Path, monkeypatch:
         facts = files.facts()
         assert facts is not None and facts.failure is None and facts.rooflines and facts.budgets
         monkeypatch.setattr(analysed, "RunAnalysis", None)
-        write_trace(run, tmp_path / "told.pftrace", known=facts)
+        write_trace(run, tmp_path / "told.pftrace", known=lambda: facts)
         files.wait()
     assert (tmp_path / "told.pftrace").read_bytes() == (tmp_path / "alone.pftrace").read_bytes()
     assert (run.path / FILE).exists()
@@ -81,7 +81,7 @@ def test_one_that_comes_to_no_analysis_says_so_and_why(
         else:  # as when memory runs out: nobody tries the same again beside it
             assert facts is not None and "ended by SIGKILL" in str(facts.failure)
             monkeypatch.setattr(analysed, "RunAnalysis", None)
-            (note,) = write_trace(run, tmp_path / "trace.pftrace", known=facts).notes
+            (note,) = write_trace(run, tmp_path / "trace.pftrace", known=lambda: facts).notes
             assert "no time budgets, bounds and findings: the process that analysed the run was ended" in note
         with pytest.raises(HwprofError, match=r"run\.json" if damage else "SIGKILL"):
             files.wait()
