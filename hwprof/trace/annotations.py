@@ -12,12 +12,12 @@ from hwprof.trace.varint import varint
 
 _INT64: Final = 1 << 63
 _pack: Final = struct.Struct("<d").pack
-_NAME: Final = packets.tag(packets.ANNOTATION_NAME, packets.VARINT)
+NAME: Final = packets.tag(packets.ANNOTATION_NAME, packets.VARINT)
 _BOOL: Final = packets.tag(packets.ANNOTATION_BOOL, packets.VARINT)
-_INT: Final = packets.tag(packets.ANNOTATION_INT, packets.VARINT)
-_DOUBLE: Final = packets.tag(packets.ANNOTATION_DOUBLE, packets.FIXED64)
-_STRING: Final = packets.tag(packets.ANNOTATION_STRING_IID, packets.VARINT)
-_ENTRY: Final = packets.tag(packets.ANNOTATION_DICT, packets.LENGTH)
+INT: Final = packets.tag(packets.ANNOTATION_INT, packets.VARINT)
+DOUBLE: Final = packets.tag(packets.ANNOTATION_DOUBLE, packets.FIXED64)
+STRING: Final = packets.tag(packets.ANNOTATION_STRING_IID, packets.VARINT)
+ENTRY: Final = packets.tag(packets.ANNOTATION_DICT, packets.LENGTH)
 _ITEM: Final = packets.tag(packets.ANNOTATION_ARRAY, packets.LENGTH)
 
 
@@ -29,7 +29,7 @@ class Annotations:
     """Encodes annotations with the interned strings of one packet sequence."""
 
     def __init__(self, interned: Interned) -> None:
-        self._interned = interned
+        self.interned = interned
         self._keys: dict[str, bytes] = {}  # by name: its field
         self._doubles: dict[bytes, dict[str, bytes]] = {}  # by tag and name: all that stands before a double's bytes
         self._shared: dict[
@@ -53,31 +53,31 @@ class Annotations:
             elif value is not None:
                 key = self._keys.get(name) or self._key(name)
                 plain = type(value) is int and 0 <= value < _INT64
-                encoded = _INT + varint(value) if plain else self._value(value)
+                encoded = INT + varint(value) if plain else self._value(value)
                 parts += tag, varint(len(key) + len(encoded)), key, encoded
         return b"".join(parts)
 
     def _before_double(self, tag: bytes, name: str) -> bytes:
         key = self._keys.get(name) or self._key(name)
-        return self._doubles[tag].setdefault(name, tag + varint(len(key) + len(_DOUBLE) + 8) + key + _DOUBLE)
+        return self._doubles[tag].setdefault(name, tag + varint(len(key) + len(DOUBLE) + 8) + key + DOUBLE)
 
     def _key(self, name: str) -> bytes:
-        number = self._interned.number(Table.ANNOTATION_NAMES, str(name))
-        return self._keys.setdefault(name, _NAME + varint(number))
+        number = self.interned.number(Table.ANNOTATION_NAMES, str(name))
+        return self._keys.setdefault(name, NAME + varint(number))
 
     def _value(self, value: Any) -> bytes:
         if isinstance(value, bool):
             return _BOOL + varint(value)
         if isinstance(value, int):
-            return _INT + varint(value) if -_INT64 <= value < _INT64 else self._value(str(value))
+            return INT + varint(value) if -_INT64 <= value < _INT64 else self._value(str(value))
         if isinstance(value, float):
-            return _DOUBLE + _pack(value)
+            return DOUBLE + _pack(value)
         if isinstance(value, str):
-            return _STRING + varint(self._interned.number(Table.STRINGS, value))
+            return STRING + varint(self.interned.number(Table.STRINGS, value))
         if isinstance(value, SharedAnnotations):
             return self._once(value)
         if isinstance(value, Mapping):
-            return self._fields(_ENTRY, value)
+            return self._fields(ENTRY, value)
         if isinstance(value, list | tuple):
             items = [self._value(item) for item in value if item is not None]
             return b"".join(_ITEM + varint(len(item)) + item for item in items)
@@ -85,5 +85,5 @@ class Annotations:
 
     def _once(self, value: SharedAnnotations) -> bytes:
         if id(value) not in self._shared:
-            self._shared[id(value)] = value, self._fields(_ENTRY, value)
+            self._shared[id(value)] = value, self._fields(ENTRY, value)
         return self._shared[id(value)][1]

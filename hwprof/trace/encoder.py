@@ -150,7 +150,7 @@ class EventSequence(PacketSequence):
 
     def __init__(self, file: BinaryIO, number: int, track: int) -> None:
         super().__init__(file, number, packets.track_default(track))
-        self._annotations = Annotations(self._interned)
+        self.annotations = Annotations(self._interned)
 
     def names(self, values: Iterable[str | None]) -> Numbers:
         """The numbers of event names, for ``Events.name``."""
@@ -176,15 +176,18 @@ class EventSequence(PacketSequence):
         *,
         category: str | None = None,
         annotations: Mapping[str, Any] | None = None,
+        further: bytes = b"",
         flows: Sequence[int] = (),
         terminating_flows: Sequence[int] = (),
     ) -> None:
-        """Begins a slice; annotations are numbers, booleans, strings, and sequences and mappings of those."""
+        """Begins a slice; annotations are numbers, booleans, strings, and sequences and mappings of those; ``further``
+        ones are encoded already, by ``annotations``."""
         fields = [_TYPE[EventType.BEGIN], packets.EVENT_NAME, varint(self._interned.number(Table.NAMES, name))]
         if category is not None:
             fields += packets.EVENT_CATEGORY, varint(self._interned.number(Table.CATEGORIES, category))
         if annotations:
-            fields.append(self._annotations.encode(annotations))
+            fields.append(self.annotations.encode(annotations))
+        fields.append(further)
         fields += [packets.fixed64(47, flow) for flow in flows]
         fields += [packets.fixed64(48, flow) for flow in terminating_flows]
         self._event(time_ns, b"".join(fields))

@@ -24,7 +24,8 @@ from hwprof.trace.primitives import Executed, write_primitives
 from hwprof.trace.python_functions import write_python_functions
 from hwprof.trace.sample_tracks import SampleTracks
 from hwprof.trace.series import write_series
-from hwprof.trace.slice_annotations import Known, SliceAnnotations, counts_by_span, nothing_known
+from hwprof.trace.slice_annotations import SliceAnnotations
+from hwprof.trace.slice_figures import Known
 from hwprof.trace.slice_metrics import slice_metrics_of
 from hwprof.trace.slices import Placed, write_annotated, write_columns
 from hwprof.trace.time_windows import Window, windows
@@ -110,12 +111,9 @@ class PassWriter:
         self.findings = write_findings(self._findings, self._spans, self._layers, self._tracks)
         self.primitives = write_primitives(self._primitives, self._record, self._tracks)
         self.python_functions = write_python_functions(self._python_frames, self._record, self._tracks)
-        for kind, track in self._tracks.open_slices():
+        for track in self._tracks.open_slices():
             for placed in track.finish():
-                if kind == OPERATOR:
-                    write_columns(placed, nothing, np.empty(0, np.uint64))
-                else:
-                    write_annotated(placed, pl.DataFrame(), self._annotations, nothing_known(), {}, target=False)
+                write_columns(placed, nothing, np.empty(0, np.uint64))
         rates.finish()
         write_iteration_times(self._whole, self._record, self._tracks)
         self.values = write_series(self._series, self._tracks, self._advance)
@@ -146,7 +144,7 @@ class PassWriter:
         wanted = pl.col("span").is_in(numbers.implode())  # and no join, which would not keep the rows' order
         counts = of_spans.filter(wanted).collect(engine="streaming")
         counts = numbered(counts, "event", "provenance").sort("span", maintain_order=True)
-        known = Known(counts_by_span(counts), self._slice_metrics.derive(spans, counts))
+        known = Known(counts, self._slice_metrics.derive(spans, counts))
         parts = {(kind, tid): rows for (kind, tid), rows in spans.partition_by("kind", "tid", as_dict=True).items()}
         sources: dict[int, dict[int, list[int]]] = {}
         operators: list[tuple[pl.DataFrame, list[Placed], Flows]] = []
@@ -169,7 +167,7 @@ class PassWriter:
 
     def _write_operators(self, rows: pl.DataFrame, placed: list[Placed], flows: Flows, known: Known) -> None:
         """By the column, unless one of them was counted, too."""
-        counted = any(map(known.counts.__contains__, rows["span"]))
+        counted = bool(known.counts["span"].is_in(rows["span"].implode()).any())
         attached = {row: [int(flows[row])] for row in np.flatnonzero(flows).tolist()} if counted else {}
         for track in placed:
             if counted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import polars as pl
 
@@ -14,10 +14,6 @@ from hwprof.analysis.large_tables import some_at_a_time
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.run.process_events import COUNTED_WINDOW, COVERAGE_EVENTS
-from hwprof.trace.by_span import BySpan, none_by_span
-
-MetricValues: TypeAlias = Mapping[str, float]
-"""By the metric's name, as the report's JSON has it."""
 
 _CALL: Final = ["path", "call"]
 
@@ -66,19 +62,16 @@ class SliceMetrics:
         text = f"counts of pass {self._exact.name}"
         return MetricOrigins(dict.fromkeys(joined, text) | modelled, frozenset(joined), self._exact.name)
 
-    def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> BySpan[MetricValues]:
-        """By span: name -> value, of the metrics whose operands its own counts and its own call have."""
+    def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+        """A row a ``span``, in its order, and a column a metric: of those whose operands its own counts and its own
+        call have."""
         wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
         if wanted.is_empty():
-            return none_by_span()
+            return pl.DataFrame(schema={"span": pl.Int64})
         parts = [self._values(spans, counts) for spans, counts in some_at_a_time(wanted, counts)]
         values = pl.concat(parts, how="diagonal")
         known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
-
-        def named(row: tuple[float | None, ...]) -> MetricValues:
-            return {name: value for name, value in zip(known, row, strict=True) if value is not None}
-
-        return BySpan(values.select(pl.col("owner").cast(pl.Int64).alias("span"), *known), named)
+        return values.select(pl.col("owner").cast(pl.Int64).alias("span"), *known).sort("span")
 
     def _values(self, wanted: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
         """A column a metric, by ``owner``: the span."""

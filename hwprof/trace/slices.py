@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,11 @@ import polars as pl
 from hwprof.trace.encoder import Events, EventSequence, Flows, Numbers
 from hwprof.trace.nesting import EDGES_PER_NS, END_OF_TIME, Ints, Lane, NestedEvents, edges, outer_first, parents
 from hwprof.trace.packets import EventType
-from hwprof.trace.slice_annotations import NAMELESS, Known, SliceAnnotations
+from hwprof.trace.slice_annotations import NAMELESS, SliceAnnotations
+from hwprof.trace.slice_figures import Known
+
+AT_ONCE: Final = 2048
+"""Slices whose figures are encoded at a time: some hundred thousand of these."""
 
 
 @dataclass(frozen=True)
@@ -84,21 +89,26 @@ def write_annotated(
 
     ``flows`` has the flows of a row: that end there if it is their ``target``, else that begin there.
     """
-    rows = spans[placed.rows].to_dicts()
+    rows, numbers = spans[placed.rows].to_dicts(), spans["span"].to_numpy()[placed.rows]
+    known_of = facts.encoder(placed.sequence.annotations)
+    figures: list[bytes] = []  # of some of them, from row ``at`` on
+    at = 0
     for row, is_begin, time_ns in zip(
         placed.events.row.tolist(), placed.events.is_begin.tolist(), placed.times_ns().tolist(), strict=True
     ):
         if not is_begin:
             placed.sequence.end(time_ns)
             continue
+        if not at <= row < at + len(figures):
+            at = row
+            figures = facts.figures.encoded(known, numbers[at : at + AT_ONCE], placed.sequence.annotations)
         span = rows[row]
-        number = span["span"]
         attached = flows.get(int(placed.rows[row]), ())
         placed.sequence.begin(
             time_ns,
             facts.name(span),
             category=span["kind"],
-            annotations=facts.of(span, known.counts.of(number), next(iter(known.derived.of(number)), {})),
+            further=known_of(span) + figures[row - at],
             flows=() if target else attached,
             terminating_flows=attached if target else (),
         )

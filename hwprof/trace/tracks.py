@@ -65,9 +65,9 @@ class Tracks:
             self._slices[kind, tid] = SliceTrack(partial(self._lane, kind, tid))
         return self._slices[kind, tid]
 
-    def open_slices(self) -> list[tuple[str, SliceTrack]]:
-        """Every such track that there is, with its kind."""
-        return [(kind, track) for (kind, _), track in self._slices.items()]
+    def open_slices(self) -> list[SliceTrack]:
+        """Every such track that there is."""
+        return list(self._slices.values())
 
     def finding(self, number: int, rule: str) -> SliceTrack:
         """A new track for what a rule found, in a group of their own; ``number``: its place among them, from 1."""

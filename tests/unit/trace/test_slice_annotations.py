@@ -6,15 +6,14 @@ import polars as pl
 import pytest
 
 from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord
-from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.run.schema import conform
 from hwprof.trace.analysed import NOTHING, Analysed
 from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.iteration_slices import IterationSlices
-from hwprof.trace.slice_annotations import OWN, Count, SliceAnnotations, counts_by_span, running_shares
-from hwprof.trace.slice_metrics import PLAIN, MetricOrigins
+from hwprof.trace.slice_annotations import OWN, SliceAnnotations
+from tests.support import trace_decoding as decoding
 
-MAIN, WORKER, OTHER = 10, 11, 12
+MAIN = 10
 PASS = PassRecord(
     name="measure",
     main_tid=MAIN,
@@ -53,14 +52,10 @@ ANALYSED = Analysed(
 )
 
 
-def count(event: str, value: int, tid: int = MAIN, running_ns: int = 100, provenance: str = "measured") -> Count:
-    return Count(tid, event, value, 100, running_ns, provenance)
-
-
-def slices_of(origins: MetricOrigins = PLAIN, analysed: Analysed = NOTHING) -> SliceAnnotations:
+def slices_of(analysed: Analysed = NOTHING) -> SliceAnnotations:
     threads = conform("threads", pl.DataFrame({"pass": ["measure"], "pid": [10], "tid": [MAIN], "role": ["main"]}))
     layers, calls = conform("layers", pl.DataFrame([LAYER])), conform("layer_calls", pl.DataFrame(CALLS))
-    return SliceAnnotations(PASS, threads, layers, calls, origins=origins, analysed=analysed)
+    return SliceAnnotations(PASS, threads, layers, calls, analysed=analysed)
 
 
 SPAN = {
@@ -76,63 +71,45 @@ SPAN = {
 }
 
 
-def of(
-    counts: list[Count], derived: dict[str, float] | None = None, origins: MetricOrigins = PLAIN, **span: Any
-) -> dict[str, Any]:
-    return slices_of(origins).of(SPAN | span, counts, derived or {})
-
-
-def test_counts_are_summed_and_kept_apart_by_role_and_worker() -> None:
-    facts = of([count("cycles", 10), count("cycles", 20, WORKER), count("cycles", 30, OTHER)])
-    assert facts["counts"] == {"cycles": 60}
-    assert facts["main"] == {"cycles": 10}
-    assert facts["workers"] == {"cycles": 50}
-    assert facts["worker"] == {"cycles": {f"tid_{WORKER}": 20, f"tid_{OTHER}": 30}}
-    assert facts["provenance"] == {"cycles": "measured"}
-    assert "running_share" not in facts
-
-
-def test_one_worker_is_the_workers() -> None:
-    assert "worker" not in of([count("cycles", 10), count("cycles", 20, WORKER)])
-
-
-def test_the_process_is_no_thread() -> None:
-    facts = of([count("context-switches", 4, WHOLE_PROCESS_TID)])
-    assert facts["counts"] == {"context_switches": 4}
-    assert "main" not in facts and "workers" not in facts
-
-
-def test_running_share_is_told_where_the_kernel_multiplexed() -> None:
-    facts = of([count("cycles", 10, running_ns=50), count("cycles", 10, WORKER), count("instructions", 5)])
-    assert facts["running_share"] == {"cycles": 0.75}
-
-
-def test_metrics_go_by_their_names_and_say_where_they_come_from() -> None:
-    """What is made of another pass's counts names that pass; a metric does not take the place of another argument."""
-    origins = MetricOrigins({"gflops": "modelled", "cpi": "counts of pass exact"}, frozenset({"cpi"}), "exact")
-    facts = of([], {"cpi": 1.5, "gflops": 3.0, "span": 9.0}, origins)
-    assert (facts["cpi"], facts["gflops"], facts["span"], facts["span_2"]) == (1.5, 3.0, 7, 9.0)
-    assert facts["counts_pass"] == "exact"
-    assert facts["metric_provenance"] == {"gflops": "modelled", "cpi": "counts of pass exact"}
-    assert "counts_pass" not in of([], {"gflops": 3.0}, origins)
-    assert "metric_provenance" not in of([], {"cpi": 1.5})
+def of(**span: Any) -> dict[str, Any]:
+    return slices_of().of(SPAN | span)
 
 
 def test_no_argument_of_ours_is_free_for_a_metric() -> None:
-    counted = [count("cycles", 10, running_ns=50), count("cycles", 20, WORKER), count("cycles", 30, OTHER)]
-    origins = MetricOrigins({"cpi": "counts of pass exact"}, frozenset({"cpi"}), "exact")
-    layer = slices_of(origins, ANALYSED).of(SPAN | {"input_shapes": "1x3"}, counted, {"cpi": 1.5})
-    iteration = of([], kind="iteration", path="iteration 2")
-    assert (layer.keys() | iteration.keys()) - {"cpi"} == OWN
+    layer = slices_of(ANALYSED).of(SPAN | {"input_shapes": "1x3"})
+    iteration = of(kind="iteration", path="iteration 2")
+    assert layer.keys() | iteration.keys() == OWN
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        {},
+        {"input_shapes": "1x3"},
+        {"warmup": True},
+        {"call": 1},
+        {"path": "elsewhere"},
+        {"kind": "iteration", "path": "iteration 2"},
+        {"kind": "iteration", "path": "iteration 3", "iteration": 3},
+    ],
+)
+def test_what_slices_share_is_encoded_once_and_for_each(span: dict[str, Any]) -> None:
+    _, sequence = decoding.sequence()
+    slices, encode = slices_of(ANALYSED), sequence.annotations.encode
+    encoded = slices.encoder(sequence.annotations)
+    for number in range(2):
+        for other in (SPAN, SPAN | span):
+            row = other | {"span": number}
+            assert encoded(row) == encode(slices.of(row))
 
 
 def test_what_the_analysis_knows_of_a_layer_is_of_measured_iterations_and_its_own_passes() -> None:
-    facts = slices_of(analysed=ANALYSED).of(SPAN, [], {})
+    facts = slices_of(ANALYSED).of(SPAN)
     assert (facts["time_budget"], facts["roofline"]) == ({"compute": 0.9}, {"bound": "compute"})
     for other in ({"warmup": True}, {"path": "model.1"}, {"kind": "stage"}):
-        assert "time_budget" not in slices_of(analysed=ANALYSED).of(SPAN | other, [], {})
+        assert "time_budget" not in slices_of(ANALYSED).of(SPAN | other)
     of_another = ANALYSED._replace(passes=frozenset({"trace"}))
-    assert "time_budget" not in slices_of(analysed=of_another).of(SPAN, [], {})
+    assert "time_budget" not in slices_of(analysed=of_another).of(SPAN)
 
 
 @pytest.mark.parametrize(
@@ -149,41 +126,29 @@ def test_what_the_analysis_knows_of_a_layer_is_of_measured_iterations_and_its_ow
 def test_an_iteration_is_called_by_what_it_is_good_for(number: int, name: str, disturbed: bool | None) -> None:
     span = SPAN | {"kind": "iteration", "path": f"iteration {number}", "iteration": number}
     assert slices_of().name(span) == name
-    assert slices_of().of(span, [], {})["disturbed"] is disturbed
-    assert of([], iteration=number)["disturbed"] is disturbed, "as of what is in it"
+    assert slices_of().of(span)["disturbed"] is disturbed
+    assert of(iteration=number)["disturbed"] is disturbed, "as of what is in it"
 
 
 def test_what_others_did_to_an_iteration_is_told_as_far_as_it_is_known() -> None:
-    facts = of([], kind="iteration", path="iteration 2")
+    facts = of(kind="iteration", path="iteration 2")
     assert (facts["preemptions"], facts["waited_ms"], facts["stolen_ms"]) == (2, 8.0, None)
     assert facts["left_out_of_medians"] is False, "too few others remain"
-    assert "preemptions" not in of([], kind="iteration", path="iteration 0", iteration=0)
+    assert "preemptions" not in of(kind="iteration", path="iteration 0", iteration=0)
 
 
 def test_shapes_are_those_of_the_call() -> None:
-    assert (of([])["layer"]["input_shapes"], of([], call=1)["layer"]["input_shapes"]) == ("1x3x8x8", "1x3x4x4")
-    assert of([], call=2)["layer"]["input_shapes"] is None
+    assert (of()["layer"]["input_shapes"], of(call=1)["layer"]["input_shapes"]) == ("1x3x8x8", "1x3x4x4")
+    assert of(call=2)["layer"]["input_shapes"] is None
 
 
 def test_layer_columns_and_iteration() -> None:
-    assert of([])["layer"]["type"] == "Conv2d"
+    assert of()["layer"]["type"] == "Conv2d"
     assert slices_of().name(SPAN | {"path": ""}) == "(root)"
-    assert "layer" not in of([], path="elsewhere")
-    facts = of([], kind="iteration", path="iteration 2")
+    assert "layer" not in of(path="elsewhere")
+    facts = of(kind="iteration", path="iteration 2")
     assert facts["layers_counted"] is True
     assert facts["events"] == ["cycles", "instructions"]
-
-
-def test_mixed_provenance_is_told() -> None:
-    facts = of([count("cycles", 1), count("cycles", 1, WORKER, provenance="instrumented")])
-    assert facts["provenance"] == {"cycles": "instrumented, measured"}
-
-
-def test_shares_and_grouping() -> None:
-    assert running_shares([Count(1, "x", 1, 0, 0, "measured")]) == {}
-    row = {"span": 3, "tid": 1, "event": "x", "value": 2, "enabled_ns": 4, "running_ns": 4, "provenance": "measured"}
-    counts = counts_by_span(conform("counts", pl.DataFrame([row])))
-    assert counts.of(3) == [Count(1, "x", 2, 4, 4, "measured")] and not counts.of(2)
 
 
 def test_an_event_set_that_a_damaged_run_names_is_none() -> None:
