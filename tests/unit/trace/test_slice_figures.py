@@ -92,11 +92,10 @@ def test_mixed_provenance_is_told() -> None:
 def test_metrics_go_by_their_names_and_say_where_they_come_from() -> None:
     """What is made of another pass's counts names that pass; a metric does not take the place of another argument."""
     origins = MetricOrigins({"gflops": "modelled", "cpi": "counts of pass exact"}, frozenset({"cpi"}), "exact")
-    rows = [
-        {"span": 1, "cpi": 1.5, "gflops": 3.0, "span_": 9.0},
-        {"span": 2, "cpi": None, "gflops": 3.0, "span_": None},
+    derived: list[dict[str, Any]] = [
+        {"span": 1, "cpi": 1.5, "gflops": 3.0, "counts": 9.0},
+        {"span": 2, "cpi": None, "gflops": 3.0, "counts": None},
     ]
-    derived = [{{"span_": "counts"}.get(name, name): value for name, value in row.items()} for row in rows]
     both, alone, none = found([], derived, origins, [1, 2, 3])
     assert (both["cpi"], both["gflops"], both["counts_2"]) == (1.5, 3.0, 9.0)
     assert both["counts_pass"] == "exact"
