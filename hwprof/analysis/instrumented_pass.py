@@ -154,7 +154,7 @@ def _large(instructions: pl.DataFrame) -> pl.DataFrame:
 
 def _of_listed(kernels: KernelCounts, listed: pl.DataFrame) -> pl.DataFrame:
     """All events of the kernels of ``listed``, in their layers."""
-    parts = (instrumented.of_those(part, listed) for part in kernels.parts(listed))
+    parts = (instrumented.of_those(part, listed) for part in kernels.of_listed(listed))
     columns = instrumented.KERNELS_SCHEMA
     found = pl.concat([pl.DataFrame(schema=columns), *(part.select(columns.names()) for part in parts)])
     return found.with_columns(pl.col("value") / kernels.iterations)

@@ -92,6 +92,27 @@ class KernelCounts:
         known = self._numbered.join(wanted.select(NAMES).unique(), on=NAMES, how="semi")
         return map(self._summed, self._some(known, ROWS))
 
+    def of_listed(self, listed: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """The same of the ``listed`` ones, each in its own layer (``layer`` and ``NAMES``): of all rows few are summed.
+        What is there of others is not all that they have."""
+        if self._done is not None:  # the whole is the sum of these layers
+            yield from self.parts(listed)
+            return
+        known = self._numbered.join(listed.select("layer", *NAMES).unique(), on=NAMES)
+        left, whole = known.filter(layer=UNATTRIBUTED), known.filter(pl.col("layer").is_null())
+        for some in self._some(left.drop("layer"), ROWS):
+            yield self._summed(some).filter(pl.col("layer") == UNATTRIBUTED)
+        rows = self._rows_of(pl.col("kernel").is_in(whole["number"].implode()))
+        yield self._told(self._of_whole(rows).with_columns(layer=pl.lit(None, self._owners)))
+        owners = self._modules.select("span", "layer")
+        callers = owners.select(parent="span", caller="layer")
+        called = self._modules.join(callers, on="parent").select("span", layer="caller")
+        pairs = known.select("number", pl.col("layer").cast(self._owners, strict=False)).join(
+            pl.concat([owners, called]), on="layer"
+        )
+        wanted = pairs.select("span", kernel="number").unique().lazy()
+        yield self._told(self._own(self._rows_of(pl.lit(True)).join(wanted, on=["span", "kernel"], how="semi")))
+
     def _some(self, numbered: pl.DataFrame, most: int) -> Iterator[pl.Expr]:
         """Which rows are some of these kernels' (of ``_numbered``), about so many, until all have had their turn."""
         rows = numbered.group_by(NAMES).agg(pl.col("rows").sum()).sort("rows", *NAMES)
@@ -101,24 +122,33 @@ class KernelCounts:
 
     def _summed(self, which: pl.Expr) -> pl.DataFrame:
         """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it."""
-        kinds = [pl.col(name).cast(kind) for name, kind in self._kinds.items()]
-        rows = self._rows.filter(which).select("span", "kernel", "value", *kinds)
-        numbered = rows.join(self._numbers.lazy(), left_on="kernel", right_on="number", how="left")
-        known = numbered.with_columns(pl.col("named").fill_null(0))
+        known = self._rows_of(which)
         inside = self._own(known)
         if self._done is not None:
             inside = inside.filter(pl.col("layer").is_in(self._as_layers(self._done).implode()))
             whole = inside.group_by(SUMMED).agg(pl.col("value").sum())
         else:
-            whole = _by(SUMMED, known.join(self._wholes.lazy(), on="span", how="semi"))
-        columns = ["layer", *SUMMED, "value"]
-        both = pl.concat(
-            [
-                inside.select(columns),
-                whole.with_columns(layer=pl.lit(None, self._owners)).select(columns),
-                _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)).select(columns),
-            ]
+            whole = self._of_whole(known)
+        return self._told(
+            inside,
+            whole.with_columns(layer=pl.lit(None, self._owners)),
+            _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)),
         )
+
+    def _rows_of(self, which: pl.Expr) -> pl.LazyFrame:
+        """``span``, ``kernel``, ``SUMMED`` and ``value`` of those rows."""
+        kinds = [pl.col(name).cast(kind) for name, kind in self._kinds.items()]
+        rows = self._rows.filter(which).select("span", "kernel", "value", *kinds)
+        numbered = rows.join(self._numbers.lazy(), left_on="kernel", right_on="number", how="left")
+        return numbered.with_columns(pl.col("named").fill_null(0))
+
+    def _of_whole(self, rows: pl.LazyFrame) -> pl.DataFrame:
+        """Those of the whole, summed."""
+        return _by(SUMMED, rows.join(self._wholes.lazy(), on="span", how="semi"))
+
+    def _told(self, *summed: pl.DataFrame) -> pl.DataFrame:
+        """``layer``, ``KEYS`` and ``value`` of what is told of."""
+        both = pl.concat(frame.select("layer", *SUMMED, "value") for frame in summed)
         told = ~pl.col("layer").is_in(self._as_layers(self._lacking).implode())
         counted = self._named.filter(pl.col("domain").cast(pl.String) != OBSERVER)
         found = both.filter(told.fill_null(WHOLE not in self._lacking)).join(counted, on="named")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis import instrumented
 from hwprof.analysis.attribution import attribute
+from hwprof.analysis.instrumented import KERNEL_KEYS, KERNELS_SCHEMA
 from hwprof.analysis.instrumented_pass import _large
 from hwprof.analysis.kernel_counts import KernelCounts
 from hwprof.analysis.layer_types import layer_type_table
@@ -212,7 +213,8 @@ def test_samples_between_layers_are_the_innermost_modules(tree: Tree) -> None:
     }  # fmt: skip
 
 
-def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> None:
+def kernels_of(tree: Tree) -> KernelCounts:
+    """Two kernels: all that was done, and a quarter of it."""
     rows = [
         {
             "pass": "engine", "iteration": 0, "span": span, "tid": tid, "kernel": number, "event": "e.instructions",
@@ -224,8 +226,23 @@ def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> 
     names = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", "add"]})
     table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
-    kernels = KernelCounts(spans(tree.spans), table, names, MODULES, attribution, None)
-    found = instrumented.as_text(kernels.of_event("e.instructions"))
+    return KernelCounts(spans(tree.spans), table, names, MODULES, attribution, None)
+
+
+@given(st.sets(st.tuples(st.sampled_from([None, *LEAVES, own("block"), own(ROOT), UNATTRIBUTED]), st.booleans())))
+def test_of_kernels_that_are_listed_all_is_told_in_their_layers(listed: set[tuple[str | None, bool]]) -> None:
+    kernels = kernels_of(example())
+    rows = [(layer, "gemm" if first else "add", "lib.so", "torch") for layer, first in listed]
+    wanted = pl.DataFrame(rows, schema=dict.fromkeys(KERNEL_KEYS, pl.String), orient="row")
+    whole = instrumented.as_text(pl.concat(kernels.parts(wanted))) if rows else pl.DataFrame(schema=KERNELS_SCHEMA)
+    found = [instrumented.of_those(part, wanted) for part in kernels.of_listed(wanted)]
+    order = [*KERNEL_KEYS, "event"]
+    expected = whole.join(wanted, on=KERNEL_KEYS, how="semi", nulls_equal=True).sort(order)
+    assert pl.concat(found).select(expected.columns).sort(order).equals(expected)
+
+
+def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> None:
+    found = instrumented.as_text(kernels_of(tree).of_event("e.instructions"))
     gemm = dict(found.filter(kernel="gemm").select("layer", "value").iter_rows())
     assert gemm == {
         None: 2044, "block.conv": 900, "block.act": 300, "head": 550, own("block"): 113, own(ROOT): 60,
