@@ -53,6 +53,8 @@ def counts(frame: pl.DataFrame) -> pl.DataFrame:
     Columns ``owner, event, provenance, iterations, value, mad, main, workers, running_share``. ``value`` is null where
     the counter never ran; ``running_share`` is 1 where nothing was multiplexed.
     """
+    if not frame.select(pl.struct("owner", "event").is_duplicated().any()).item():  # one iteration: exact counts, say
+        return _of_one(frame).sort("owner", "event")
     enabled = pl.col("enabled_ns").sum()
     return (
         frame.group_by("owner", "event")
@@ -66,6 +68,22 @@ def counts(frame: pl.DataFrame) -> pl.DataFrame:
             pl.when(enabled > 0).then(pl.col("running_ns").sum() / enabled).otherwise(1.0).alias("running_share"),
         )
         .sort("owner", "event")
+    )
+
+
+def _of_one(frame: pl.DataFrame) -> pl.DataFrame:
+    """What ``counts`` finds of a row each."""
+    shares = pl.col("running_ns") / pl.col("enabled_ns")
+    return frame.select(
+        "owner",
+        "event",
+        "provenance",
+        iterations=pl.lit(1, pl.UInt32),
+        value=pl.col("scaled"),
+        mad=pl.lit(None, pl.Float64),
+        main=pl.col("scaled_main"),
+        workers=pl.col("scaled_workers"),
+        running_share=pl.when(pl.col("enabled_ns") > 0).then(shares).otherwise(1.0),
     )
 
 
@@ -121,7 +139,9 @@ def operands(
         *(name for name in known.columns if name.startswith(uncore.PREFIX)),
     }
     known = known.with_columns(pl.when(even).then(name).alias(name) for name in known.columns if name not in alike)
-    medians = frame.drop("iteration").filter(even).group_by("owner").agg(pl.all().median())
+    medians = frame.drop("iteration").filter(even)
+    if medians["owner"].is_duplicated().any():
+        medians = medians.group_by("owner").agg(pl.all().median())
     return Operands(
         known.join(medians, on="owner", how="left", maintain_order="left"),
         known.join(frame, on="owner", how="inner", maintain_order="left"),

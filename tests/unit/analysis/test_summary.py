@@ -132,3 +132,22 @@ def test_a_constant_ratio_survives_any_mix_of_event_sets(ratio: float, both: lis
     found = evaluate(operands(counts(rows), spent), [CPI])
     assert found.frame["cpi"].to_list() == [pytest.approx(ratio)]
     assert not found.across_iterations
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["e", "f"])),
+        st.tuples(st.none() | st.floats(0, 1e12), st.integers(0, 9), st.integers(0, 9)),
+    )
+)
+def test_counts_of_one_iteration_are_those_of_two_alike_but_for_what_two_tell(
+    rows: dict[tuple[str, str], tuple[float | None, int, int]],
+) -> None:
+    one = counts([(owner, 0, event, value) for (owner, event), (value, _, _) in rows.items()])
+    times = {"enabled_ns": [enabled for _, enabled, _ in rows.values()], "running_ns": [r for *_, r in rows.values()]}
+    one = one.with_columns(pl.Series(name, values, dtype=pl.Int64) for name, values in times.items())
+    two = pl.concat([one, one.with_columns(iteration=pl.lit(1, pl.Int32))])
+    found, expected = summary.counts(one), summary.counts(two)
+    assert found.schema == expected.schema
+    assert found.drop("iterations", "mad").equals(expected.drop("iterations", "mad"))
+    assert found["iterations"].to_list() == [1] * len(rows) and found["mad"].null_count() == len(rows)
