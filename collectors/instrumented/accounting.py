@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import pairwise
-from typing import Final
+from itertools import chain, pairwise
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.columns import Column, Narrow, Part, narrowed, packed
+from collectors.instrumented.alike import Distinct, signatures
+from collectors.instrumented.columns import Column, Narrow, Part, merged_column, narrowed, packed
 from collectors.instrumented.log import Integers, Log
 from collectors.instrumented.memory import Entries
 from collectors.instrumented.spill import Spill
@@ -26,18 +28,22 @@ has already; of a whole log (millions) most of the time would go into getting ne
 ADDING: Final = 2
 """How many threads add up."""
 
+DIGEST_BYTES: Final = 16
+"""Of the entries of an interval: two that differ share one with a probability of 1e-38."""
+
 Amounts = Callable[[int], tuple[Integers, Integers]]
 """For a fact: which of some entries have something of it (their places, rising), and how much."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What was executed, by interval, thread and kernel, in their order: each of the columns has so many rows."""
+    """What was executed, by interval, thread and kernel, in their order: each of the four has so many rows."""
 
     interval: Narrow
     thread: Narrow  # index into ``tids``
     kernel: Narrow  # index into ``kernels``
-    facts: Sequence[Column]
+    which: Narrow  # whose facts they have: many did the same
+    facts: Sequence[Column]  # of what differs
     intervals: int
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
@@ -94,7 +100,10 @@ def add_up(
 
         return amounts
 
-    return sum_entries(log, log.entries, log.ends, kernel_of, kernels, len(facts), amounts_of, nobodys, spill)
+    def of(entries: Entries) -> Sequence[npt.NDArray[Any]]:
+        return _numbers(log, entries), entries["executions"]
+
+    return sum_entries(log, log.entries, log.ends, kernel_of, kernels, len(facts), amounts_of, of, nobodys, spill)
 
 
 def sum_entries(
@@ -105,41 +114,78 @@ def sum_entries(
     kernels: Sequence[Kernel],
     facts: int,
     amounts_of: Callable[[Entries], Amounts],
+    made_of: Callable[[Entries], Sequence[npt.NDArray[Any]]],
     nobodys: Sequence[int] = (),
     spill: Spill | None = None,
 ) -> Sums:
     """Of any log's entries (``context``, ``block``), in rising intervals with these ``ends``; without those of
     intervals that are ``nobodys``. ``amounts_of``: what some of them have, asked for one fact at a time, because all
-    together take a gigabyte."""
+    together take a gigabyte; ``made_of``: the columns that follows from."""
     spill = spill or Spill()
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
-    somebodys = np.ones(log.edges + 1, dtype=bool)
-    somebodys[np.array(nobodys, dtype=np.int64)] = False
+    sizes = np.diff(ends, prepend=0)
+    somebodys = np.setdiff1d(np.arange(len(ends)), np.array(nobodys, dtype=np.int64))
+    distinct = Distinct()
 
-    def sum_part(part: slice) -> tuple[list[Narrow], list[Part]]:
-        before = int(ends[part.start - 1]) if part.start else 0
-        interval = np.repeat(np.arange(part.start, part.stop), np.diff(ends[part], prepend=before))
-        taken = np.asarray(entries[before : before + len(interval)])
+    def sum_part(intervals: Integers) -> tuple[list[Narrow], int, list[Part]]:
+        interval = np.repeat(intervals, sizes[intervals])
+        taken = np.concatenate([entries[:0], *(entries[ends[one] - sizes[one] : ends[one]] for one in intervals)])
         thread = thread_of[taken["context"]]
         kernel = kernel_of[_numbers(log, taken)]
         key = (interval * len(tids) + thread) * len(kernels) + kernel
         order = np.argsort(key, kind="stable")  # the log is nearly sorted, which this kind makes use of
         begins = begins_of(key[order])
-        row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
-        rows = order[begins]
-        kept = somebodys[interval[rows]]
-        keys = [narrowed(column[rows[kept]]) for column in (interval, thread, kernel)]
-        sums = _sum_facts(row_of, len(begins), facts, amounts_of(taken[order]))
-        amounts = _kept([packed(column[kept]) for column in sums], spill)
+        keys = [narrowed(column[order[begins]]) for column in (interval, thread, kernel)]
+        taken, lengths = taken[order], np.diff(begins, append=len(order))
+        which, new, number = distinct.numbers(signatures(made_of(taken), begins))
+        anew = np.zeros(len(begins), dtype=bool)
+        anew[new] = True
+        row_of = np.repeat(np.arange(len(new)), lengths[anew])
+        summed = _sum_facts(row_of, len(new), facts, amounts_of(taken[np.repeat(anew, lengths)]))
+        amounts = _kept([packed(column) for column in summed], spill)
         log.give_back()
-        return keys, amounts
+        return [*keys, narrowed(which)], number, amounts
 
     with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
-        keys, amounts = zip(*threads.map(sum_part, _parts(ends)), strict=True)
-    interval, thread, kernel = (np.concatenate(column) for column in zip(*keys, strict=True))
-    columns = tuple(Column(parts) for parts in zip(*amounts, strict=True))
-    return Sums(interval, thread, kernel, columns, log.edges, tids, tuple(kernels), spill)
+        first = _first_alike(log, entries, ends, somebodys, threads)
+        different = somebodys[first == somebodys]
+        parts = [different[part] for part in _parts(np.cumsum(sizes[different]))]
+        keys, numbers, amounts = zip(*threads.map(sum_part, parts), strict=True)
+    columns = [np.concatenate(column) for column in zip(*keys, strict=True)]
+    in_order = [amounts[place] for place in np.argsort(numbers, kind="stable")]
+    facts_of = tuple(merged_column(parts) for parts in zip(*in_order, strict=True))
+    interval, thread, kernel, which = _repeated(columns, somebodys, first, len(ends))
+    return Sums(interval, thread, kernel, which, facts_of, log.edges, tids, tuple(kernels), spill)
+
+
+def _first_alike(
+    log: Log, entries: Entries, ends: Integers, intervals: Integers, threads: ThreadPoolExecutor
+) -> Integers:
+    """Of each interval the first one with the very same entries: what a model does, it does again and again."""
+
+    def digests(part: Integers) -> list[bytes]:
+        begins = ends[part - 1] * (part > 0)
+        found = [
+            hashlib.blake2b(entries[begin:end].tobytes(), digest_size=DIGEST_BYTES).digest()
+            for begin, end in zip(begins.tolist(), ends[part].tolist(), strict=True)
+        ]
+        log.give_back()
+        return found
+
+    parts = [intervals[part] for part in _parts(np.cumsum(np.diff(ends, prepend=0)[intervals]))]
+    first: dict[bytes, int] = {}
+    alike = chain.from_iterable(threads.map(digests, parts))
+    return np.array([first.setdefault(digest, one) for digest, one in zip(alike, intervals.tolist(), strict=True)], int)
+
+
+def _repeated(columns: Sequence[Narrow], intervals: Integers, first: Integers, number: int) -> list[Narrow]:
+    """The rows of all intervals. ``columns``: of those that differ, whose number is the first of them; ``first``: which
+    of these each is."""
+    rows = np.bincount(columns[0], minlength=number)
+    begins, lengths = (np.cumsum(rows) - rows)[first], rows[first]
+    row = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+    return [narrowed(np.repeat(intervals, lengths)), *(column[row] for column in columns[1:])]
 
 
 def _kept(parts: Sequence[Part], spill: Spill) -> list[Part]:

@@ -87,8 +87,11 @@ class CacheModel:
             counts = entries["counts"]
             return lambda count: (np.arange(len(counts)), counts[:, count].astype(np.int64))
 
+        def made_of(entries: Entries) -> list[Integers]:
+            return list(entries["counts"].T)
+
         entries, ends = self._memory.entries(log.edges)
-        return sum_entries(log, entries, ends, kernel_of, kernels, len(COUNTS), amounts_of, nobodys, spill)
+        return sum_entries(log, entries, ends, kernel_of, kernels, len(COUNTS), amounts_of, made_of, nobodys, spill)
 
     def notes(self) -> list[Note]:
         """What a reader must know."""

@@ -14,6 +14,9 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.unsignedinteger[Any]]
 
+FEW: Final = 1 << 18
+"""Rows: of one type they take a megabyte."""
+
 PLACE_BYTES: Final = np.uint32().itemsize
 
 
@@ -26,14 +29,16 @@ class Part:
     values: Narrow
     places: npt.NDArray[np.uint32] | None = None
 
-    def add_to(self, amounts: Integers, begin: int) -> None:
-        """The amounts of the rows from ``begin`` on are added, of as many as there are both here and there."""
-        until = min(self.rows, begin + len(amounts))
+    def at(self, rows: Integers) -> Integers:
+        """The amounts of these rows, which rise."""
         if self.places is None:
-            amounts[: until - begin] += self.values[begin:until].astype(np.int64)
-            return
-        first, last = np.searchsorted(self.places, (begin, until))
-        amounts[self.places[first:last].astype(np.int64) - begin] += self.values[first:last].astype(np.int64)
+            return self.values[rows].astype(np.int64)
+        amounts = np.zeros(len(rows), dtype=np.int64)
+        if len(self.places) and len(rows):
+            found = np.minimum(np.searchsorted(self.places, rows), len(self.places) - 1)
+            there = self.places[found] == rows
+            amounts[there] = self.values[found[there]]
+        return amounts
 
 
 class Column:
@@ -48,16 +53,20 @@ class Column:
         """How many."""
         return self._begins[-1]
 
-    def within(self, rows: slice) -> Integers:
-        """The amounts of these rows (``start`` and ``stop``)."""
-        amounts = np.zeros(rows.stop - rows.start, dtype=np.int64)
-        first = int(np.searchsorted(self._begins, rows.start, side="right")) - 1
-        for part, begin in zip(self.parts[first:], self._begins[first:], strict=False):
-            if begin >= rows.stop:
-                break
-            inside = max(rows.start - begin, 0)
-            part.add_to(amounts[begin + inside - rows.start :], inside)
+    def at(self, rows: Integers) -> Integers:
+        """The amounts of these rows, which rise."""
+        cuts = np.searchsorted(rows, self._begins)
+        amounts = np.zeros(len(rows), dtype=np.int64)
+        for part, begin, low, high in zip(self.parts, self._begins, cuts.tolist(), cuts[1:].tolist(), strict=False):
+            if low < high:
+                amounts[low:high] = part.at(rows[low:high] - begin)
         return amounts
+
+
+def merged_column(parts: Sequence[Part]) -> Column:
+    """Of parts that have few rows together, one has all."""
+    column = Column(parts)
+    return column if column.rows > FEW else Column([packed(column.at(np.arange(column.rows)))])
 
 
 def narrowed(values: Integers) -> Narrow:

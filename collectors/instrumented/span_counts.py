@@ -80,8 +80,8 @@ def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Seq
 def _by_interval(sums: Sums, events: Sequence[Event], low: int, high: int) -> Iterator[tuple[int, Integers]]:
     """Of each event, in no order, its number and its values, shape (intervals from ``low`` to ``high``, threads); of
     ``low`` nothing, which is before that edge."""
-    parts = [_part(sums, rows, low) for rows in _pieces(slice(*sums.rows_until[[low, high]].tolist()))]
-    domains = np.array([list(Domain).index(kernel.domain) for kernel in sums.kernels] or [0])
+    domains = np.array([list(Domain).index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.uint8)
+    parts = [_part(sums, rows, low, domains) for rows in _pieces(slice(*sums.rows_until[[low, high]].tolist()))]
     alike: dict[bytes, list[int]] = {}  # of the same facts
     for number, event in enumerate(events):
         alike.setdefault(event.weights().tobytes(), []).append(number)
@@ -89,29 +89,43 @@ def _by_interval(sums: Sums, events: Sequence[Event], low: int, high: int) -> It
         weights = events[numbers[0]].weights()
         dense = {number: np.zeros((high - low + 1, len(sums.tids)), dtype=np.int64) for number in numbers}
         for part in parts:
-            values = _weighted(sums, weights, part.rows)
+            values = _weighted(sums, weights, part.differing)
             if not values.any():
                 continue
-            by_domain = domains[sums.kernel[part.rows]]
+            values = values[part.which]
             for number, found in dense.items():
-                counted = np.array([domain in events[number].counted_domains for domain in Domain])[by_domain]
+                counted = np.array([domain in events[number].counted_domains for domain in Domain])[part.domain]
                 found.reshape(-1)[part.keys] += np.add.reduceat(np.where(counted, values, 0), part.begins)
         yield from dense.items()
 
 
 class _Part(NamedTuple):
-    """Rows whose sums by interval and thread begin at ``begins``; ``keys``: of which."""
+    """Rows whose sums by interval and thread begin at ``begins``; ``keys``: of which. They have the facts of those that
+    are ``differing``, each of ``which`` of these, and its kernel's ``domain``."""
 
-    rows: slice
+    differing: Integers
+    which: Integers
+    domain: npt.NDArray[np.uint8]
     begins: Integers
     keys: Integers
 
 
-def _part(sums: Sums, rows: slice, low: int) -> _Part:
+def _part(sums: Sums, rows: slice, low: int, domains: npt.NDArray[np.uint8]) -> _Part:
     interval = sums.interval[rows].astype(np.int64) - low
     keys = interval * len(sums.tids) + sums.thread[rows]  # rising, as rows are ordered
     begins = begins_of(keys)
-    return _Part(rows, begins, keys[begins])
+    return _Part(*_differing(sums, rows), domains[sums.kernel[rows]], begins, keys[begins])
+
+
+def _differing(sums: Sums, rows: slice) -> tuple[Integers, Integers]:
+    """Those whose facts some rows have, rising, and of each row which of these."""
+    which, number = sums.which[rows], sums.facts[0].rows if sums.facts else 0
+    if number > len(which):
+        differing, place = np.unique(which, return_inverse=True)
+        return differing.astype(np.int64), place
+    there = np.zeros(number, dtype=bool)
+    there[which] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[which]
 
 
 def _pieces(rows: slice) -> Iterator[slice]:
@@ -192,17 +206,18 @@ def _summed(keys: Integers, values: Integers) -> Totals:
 
 def _events_of(sums: Sums, rows: slice, weights: Sequence[Weights]) -> Integers:
     """Shape (rows, events)."""
-    values = np.empty((rows.stop - rows.start, len(weights)), dtype=np.int64)
+    differing, which = _differing(sums, rows)
+    values = np.empty((len(differing), len(weights)), dtype=np.int64)
     for number, one in enumerate(weights):
-        values[:, number] = _weighted(sums, one, rows)
-    return values
+        values[:, number] = _weighted(sums, one, differing)
+    return values[which]
 
 
-def _weighted(sums: Sums, weights: Weights, rows: slice) -> Integers:
-    """``facts @ weights``, where most weights are 0: products of integers have no fast library."""
-    total: Integers = np.zeros(rows.stop - rows.start, dtype=np.int64)
+def _weighted(sums: Sums, weights: Weights, differing: Integers) -> Integers:
+    """``facts @ weights`` of these, where most weights are 0: products of integers have no fast library."""
+    total: Integers = np.zeros(len(differing), dtype=np.int64)
     for number in np.flatnonzero(weights).tolist():
-        total += sums.facts[number].within(rows) * weights[number]
+        total += sums.facts[number].at(differing) * weights[number]
     return total
 
 

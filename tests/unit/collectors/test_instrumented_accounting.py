@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from collectors.instrumented import accounting, span_counts
 from collectors.instrumented.accounting import Sums, add_up, merged, starts_of
+from collectors.instrumented.columns import Column
 from collectors.instrumented.events import Event
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
@@ -190,12 +191,28 @@ def test_a_log_comes_to_the_same_in_parts_of_any_size(
         accounting.PART = whole  # type: ignore[misc]
     for name in ("interval", "thread", "kernel"):
         assert getattr(in_parts, name).tolist() == getattr(together, name).tolist(), name
-    everything = slice(0, len(together.interval))
-    assert [fact.rows for fact in in_parts.facts] == [len(together.interval)] * len(together.facts)
     for apart, whole_fact in zip(in_parts.facts, together.facts, strict=True):
-        assert apart.within(everything).tolist() == whole_fact.within(everything).tolist()
+        assert of_rows(apart, in_parts) == of_rows(whole_fact, together)
     instructions = sum((3, 2)[block] * times for _, block, times in entries)
-    assert together.facts[Fact.INSTRUCTIONS].within(everything).sum() == instructions
+    assert sum(of_rows(together.facts[Fact.INSTRUCTIONS], together)) == instructions
+
+
+def of_rows(fact: Column, made: Sums) -> list[int]:
+    return [int(fact.at(np.array([which]))[0]) for which in made.which.tolist()]
+
+
+def test_what_is_done_again_is_added_up_once() -> None:
+    """By whichever thread of the two that add up, in whatever part of the log, and in whatever order."""
+    steps = [[(0, 0, 5), (0, 0, 7), (0, 1, 1)], [(0, 0, 7), (0, 1, 1), (0, 0, 5)], [(0, 0, 12)]]
+    entries = [entry for step in steps * 100 for entry in step]
+    ends = np.cumsum([len(step) for step in steps * 100]).tolist()
+    accounting.PART, whole = 10, accounting.PART  # type: ignore[misc]
+    try:
+        made = sums(log([7], entries, ends))
+    finally:
+        accounting.PART = whole  # type: ignore[misc]
+    assert [fact.rows for fact in made.facts] == [3] * len(made.facts), "twelve times at once is another thing"
+    assert of_rows(made.facts[Fact.INSTRUCTIONS], made) == [36, 2, 36, 2, 36] * 100
 
 
 @given(

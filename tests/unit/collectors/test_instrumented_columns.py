@@ -11,13 +11,13 @@ from collectors.instrumented.columns import Column, Part, packed
 AMOUNTS = st.one_of(st.just(0), st.just(0), st.just(0), st.integers(0, 1 << 62))
 
 
-@given(st.lists(st.lists(AMOUNTS, max_size=30), max_size=5), st.integers(0, 150), st.integers(0, 150))
-def test_rows_are_those_of_the_parts(parts: list[list[int]], one: int, other: int) -> None:
+@given(st.lists(st.lists(AMOUNTS, max_size=30), max_size=5), st.sets(st.integers(0, 150)))
+def test_rows_are_those_of_the_parts(parts: list[list[int]], some: set[int]) -> None:
     column = Column([packed(np.array(part, np.int64)) for part in parts])
     rows = [amount for part in parts for amount in part]
-    begin, end = sorted(min(bound, len(rows)) for bound in (one, other))
+    wanted = sorted(row for row in some if row < len(rows))
     assert column.rows == len(rows)
-    assert column.within(slice(begin, end)).tolist() == rows[begin:end]
+    assert column.at(np.array(wanted, np.int64)).tolist() == [rows[row] for row in wanted]
 
 
 def test_what_is_mostly_nothing_takes_next_to_nothing() -> None:
