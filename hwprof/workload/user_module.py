@@ -14,7 +14,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, described, first_line, with_cause
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload import fitting_inputs, inference_mode, model_inputs
+from hwprof.workload import fitting_inputs, inference_mode, model_inputs, not_finite
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.protocol import Call, Outputs, Stages
@@ -59,6 +59,7 @@ class ModuleWorkload:
             raise HwprofError(f"{spec.model}: eval() fails: {_where(error)}") from error
         if weights is not None:
             load_weights(self._module, weights)
+        unsound = not_finite.told(self._module) if weights is not None else None
         self._call = Call(self._module, *self._inputs(given))
         self._try_once()
         self.modules = {"": self._module}
@@ -69,6 +70,7 @@ class ModuleWorkload:
             name=spec.model,
             kind="module",
             weights=spec.weights or f"the factory's own (seed {spec.seed})",
+            weights_unsound=unsound,
             parameters=held.number if held is not None else None,
             threads=torch.get_num_threads(),
             batch=tensors[0].shape[0] if tensors and tensors[0].ndim else 1,

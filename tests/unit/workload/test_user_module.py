@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,6 +235,18 @@ def test_weights_are_loaded(tmp_path: Path) -> None:
     )
     assert other.prepare().weights == "w.pt"
     assert torch.equal(other.modules[""].get_parameter("first.weight"), first.modules[""].get_parameter("first.weight"))
+
+
+def test_loaded_weights_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+    spec = WorkloadSpec(model="users_models:net", inputs=(InputSpec(shape=(1, 3, 8, 8)),), weights="w.pt")
+    first = build(WorkloadSpec(model="users_models:net", inputs=spec.inputs))
+    assert first.prepare().weights_unsound is None
+    state = first.modules[""].state_dict()
+    torch.save(state, tmp_path / "w.pt")
+    assert build(spec).prepare().weights_unsound is None
+    state["first.weight"][0] = math.nan
+    torch.save(state, tmp_path / "w.pt")
+    assert str(build(spec).prepare().weights_unsound).startswith("1 of 6 tensors of the weights hold NaN")
 
 
 @pytest.mark.parametrize(
