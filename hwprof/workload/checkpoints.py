@@ -20,16 +20,12 @@ from torch import nn
 from hwprof.errors import HwprofError, UsageError, first_line
 from hwprof.printable import printable
 from hwprof.workload import darknet_weights, training_forms, unpickle
+from hwprof.workload.state_differences import differences
 from hwprof.workload.tensors import StateDict, in_single_precision
 from hwprof.workload.tensors_only import scanned
 
 _STATE_KEYS = ("ema", "model", "model_state_dict", "state_dict")
 """Where training scripts put the weights, the best first."""
-
-_COUNTERS = "num_batches_tracked"
-"""A buffer of batch normalisation that inference does not use and old checkpoints lack."""
-
-_SHOWN = 3
 
 _LONGEST_NAME = 200
 """Of a class."""
@@ -94,33 +90,16 @@ class Checkpoint:
         if fuse is not None and fused:
             fuse()
         own = model.state_dict()
-        self._require_fit(state, own)
+        differing = str(differences(state, own))
+        if differing:
+            text = f"the weights in {self.path} do not fit the model: {differing}"
+            raise UsageError(text, "--model must name their architecture")
         fitting = {key: in_single_precision(value) for key, value in state.items() if key in own}
         try:
             model.load_state_dict(fitting, strict=False)
         except (RuntimeError, TypeError, ValueError) as error:  # kinds of tensors that cannot be copied
             raise UsageError(f"the weights in {self.path} do not fit the model: {first_line(error)}") from error
         return fused
-
-    def _require_fit(self, state: StateDict, own: StateDict) -> None:
-        missing = [key for key in own if key not in state and not key.endswith(_COUNTERS)]
-        unexpected = [key for key in state if key not in own and not key.endswith(_COUNTERS)]
-        unlike = [key for key in own if key in state and _kind(own[key]) != _kind(state[key])]
-        alike = [key for key in own if key in state and key not in unlike]  # others may have no shape to ask for
-        misfit = [key for key in alike if own[key].shape != state[key].shape]
-        problems = [
-            f"{len(keys)} {what} ({', '.join(keys[:_SHOWN])}{', …' if len(keys) > _SHOWN else ''})"
-            for what, keys in (
-                ("missing", missing),
-                ("unexpected", unexpected),
-                ("of another shape", misfit),
-                ("sparse, nested, complex or without data", unlike),
-            )
-            if keys
-        ]
-        if problems:
-            text = f"the weights in {self.path} do not fit the model: {'; '.join(problems)}"
-            raise UsageError(text, "--model must name their architecture")
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -159,11 +138,6 @@ def read_checkpoint(path: Path) -> Weights:
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
     return Checkpoint(path, state, names, layout, described)
-
-
-def _kind(value: torch.Tensor) -> tuple[object, ...]:
-    """What must be the same for a value to be copied whole."""
-    return value.is_nested, value.is_complex(), value.layout, value.is_meta
 
 
 def _why(error: Exception) -> str:
