@@ -45,9 +45,10 @@ def test_doctor_names_every_collector_with_reason_and_remedy(tmp_path: Path) -> 
     assert {"perf", "torch_profiler", "rapl", "memory", "torch", "ultralytics"} <= set(findings)
     for finding in findings.values():
         assert finding["available"] or (finding["reason"] and finding["remedy"]), finding
-    text = hwprof("doctor", cwd=tmp_path, columns=80).stdout
-    assert all(name in text for name in findings)
-    assert max(map(len, text.splitlines())) <= 80
+    for width in ((), ("--width", "60")):
+        text = hwprof("doctor", *width, cwd=tmp_path, columns=80).stdout
+        assert all(name in text for name in findings)
+        assert max(map(len, text.splitlines())) <= int(width[1] if width else 80)
 
 
 @pytest.mark.parametrize("columns", [80, 120])
