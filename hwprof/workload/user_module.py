@@ -133,11 +133,13 @@ class ModuleWorkload:
             return f"a model and inputs on the CPU from {self._factory}: some of it is on {device}"
         wanted = f"forward{fitting_inputs.signature(self._module)}"
         found = fitting_inputs.example(self._module, inputs, error)
+        refusing = fitting_inputs.refused_by(self._module, error) if found is None else None
+        why = f": {refusing}" if refusing is not None else ""
         if self._spec.inputs:
-            others = ", or a factory's (model, args, kwargs)" if found is None else ""
+            others = f", or a factory's (model, args, kwargs){why}" if found is None else ""
             return f"inputs for {wanted}: {fitting_inputs.options(self._module, found, inputs, error)}{others}"
         like = "" if found is None else f", like {found.text()}{f' for {found.name}' if found.name else ''},"
-        return f"inputs that {wanted} takes{like} from {self._factory}"
+        return f"inputs that {wanted} takes{like} from {self._factory}{why}"
 
 
 def _notes(module: nn.Module) -> list[str]:
