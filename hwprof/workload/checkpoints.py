@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import nn
@@ -36,6 +36,12 @@ PICKLE = b"\x80"
 
 CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), .safetensors, or Darknet's .weights"
 """What --weights takes."""
+
+
+WHOLE_COPY: Final = "another copy of it: to fetch or to save this one was interrupted"
+
+ENDS_EARLY: Final = ("unexpected EOF", "file not fully covered")
+"""What torch says of its old format, and safetensors."""
 
 
 class Weights(Protocol):
@@ -132,12 +138,24 @@ def read_checkpoint(path: Path) -> Weights:
         told = f"{path} holds, or claims to hold, more than fits into memory"
         raise HwprofError(told, "another copy of it, or a machine with more memory") from error
     except Exception as error:  # a file that is none, is damaged or malicious can raise anything
+        if _is_cut_short(path, error):
+            raise UsageError(f"{path} is cut short: the end of what was saved is missing", WHOLE_COPY) from error
         raise UsageError(f"{path} is not a checkpoint that hwprof reads: {_why(error)}", CHECKPOINTS) from error
     if not state:
         raise UsageError(f"{path} holds no weights that could be found in it", CHECKPOINTS)
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
     return Checkpoint(path, state, names, layout, described)
+
+
+def _is_cut_short(path: Path, error: Exception) -> bool:
+    """Whether the file ends too early. An archive has its table of contents at its end; of the others the library says
+    so, each in its own way."""
+    said = str(error)
+    if "PytorchStreamReader" in said:
+        return not zipfile.is_zipfile(path)
+    past_the_end = type(error) is IndexError and said == "index out of range"  # of bytes: those of a list are named
+    return past_the_end or isinstance(error, (EOFError, struct.error)) or any(words in said for words in ENDS_EARLY)
 
 
 def _why(error: Exception) -> str:

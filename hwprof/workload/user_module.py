@@ -244,7 +244,8 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
         made, *rest = made
         given = tuple(rest)
     if not isinstance(made, nn.Module):
-        raise UsageError(f"{name} gives {type(made).__name__}, not a torch module")
+        forgotten = "a return at its end: return model" if made is None else "a factory that returns a torch.nn.Module"
+        raise UsageError(f"{name} gives {type(made).__name__}, not a torch module", f"{forgotten}, or (model, inputs)")
     if len(given) == 2 and not (isinstance(given[1], Mapping) and all(isinstance(key, str) for key in given[1])):
         raise UsageError(
             f"{name} gives three things, and the third is no dictionary of keywords",

@@ -149,6 +149,9 @@ class Restless(Net):
 def not_a_model():
     return 3
 
+def forgetful():
+    nn.Linear(3, 4)
+
 number = 3
 """
 
@@ -255,7 +258,11 @@ def test_loaded_weights_that_are_no_numbers_are_told(tmp_path: Path) -> None:
         ("users_models:nett", r"users_models has no nett\. Try: did you mean net"),
         ("nowhere_at_all:net", r"there is no Python module nowhere_at_all"),
         ("users_models:number", r"neither a torch module nor callable"),
-        ("users_models:not_a_model", r"gives int, not a torch module"),
+        (
+            "users_models:not_a_model",
+            r"gives int, not a torch module\. Try: a factory that returns a torch\.nn\.Module",
+        ),
+        ("users_models:forgetful", r"gives NoneType, not a torch module\. Try: a return at its end: return model, or"),
         (":net", r"not of the form package.module:factory"),
         ("users_models:", r"not of the form package.module:factory"),
     ],
