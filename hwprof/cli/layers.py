@@ -13,6 +13,7 @@ from hwprof import processes
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.streams import print_csv, print_json
 from hwprof.cli.text_width import width_option
+from hwprof.printable import printable
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.session.copy_of_process import answer_of
 from hwprof.workload.spec import WorkloadSpec
@@ -44,7 +45,11 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     """
     spec = workload_spec(**options)
     check_model(spec)
-    answer = answer_of(lambda: _described(spec), lambda line: click.echo(line, err=True))
+    from hwprof.cli.progress import Bars
+
+    bars = Bars()
+    bars.phase("layers", f"building {printable(spec.model)} and calling it", None)
+    answer = answer_of(lambda: _described(spec), bars.pass_on, bars)
 
     import polars as pl
 

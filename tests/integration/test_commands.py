@@ -70,6 +70,34 @@ def test_layers_as_csv_and_json_agree(tmp_path: Path) -> None:
     assert csv[0].startswith("order,index,path,type")
 
 
+SLOW = """
+import time
+from torch import nn
+import torch
+
+class Slow(nn.Linear):
+    def forward(self, x):
+        time.sleep(1)
+        print("a word of the model's")
+        return super().forward(x)
+
+def model():
+    return Slow(2, 2), torch.zeros(1, 2)
+"""
+
+
+def test_a_model_that_takes_long_is_told_of_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SLOW)
+    code = "from hwprof.cli import app, progress_lines\nprogress_lines.EVERY_S = 0.2\n"
+    arguments = ["layers", "--model", "mine:model", "--format", "csv"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}app.run({arguments})"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    progress, *printed = done.stderr.splitlines()
+    assert progress == "[layers] building mine:model and calling it"
+    assert set(printed) == {"a word of the model's"} and "Slow" in done.stdout
+
+
 ATTENTIVE = """
 import torch
 from torch import nn
