@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli.app import COMMANDS
-from tests.support.command import hwprof, start_hwprof
+from tests.support.command import hwprof, messages, start_hwprof
 from tests.support.processes import alive, gone_soon
 from tests.support.requirements import require_module
 
@@ -254,7 +254,7 @@ def test_layers_end_with_one_line_and_nobody_is_left(number: signal.Signals, say
         for pid in (int(copy.read_text()), process.pid):  # as a terminal does it
             os.kill(pid, number)
         _, complaints = process.communicate()
-    assert (process.returncode, complaints) == (128 + number, f"hwprof: {says}\n")
+    assert (process.returncode, messages(complaints)) == (128 + number, [f"hwprof: {says}"])
     assert not alive(int(copy.read_text()))
 
 
