@@ -13,6 +13,7 @@ from hwprof.cli.folders import Folder
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.cli.room import require_room_to_measure
+from hwprof.cli.text_width import width_option
 from hwprof.cli.trace_options import trace_limit
 from hwprof.collector import registry
 from hwprof.errors import UsageError
@@ -153,9 +154,7 @@ def _counters_help() -> str:
     show_default=True,
     help="What is printed at the end.",
 )
-@click.option(
-    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
-)
+@width_option
 def collect_command(
     iterations: int | None,
     time_s: float | None,

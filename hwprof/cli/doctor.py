@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hwprof.cli.streams import print_json
+from hwprof.cli.text_width import width_option
 
 if TYPE_CHECKING:
     from hwprof.collector.registry import Surveyed
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 @click.command("doctor")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def doctor_command(form: str) -> None:
+@width_option
+def doctor_command(form: str, width: int | None) -> None:
     """Check what this machine can measure, and say how to get the rest.
 
     \b
@@ -34,9 +36,10 @@ def doctor_command(form: str) -> None:
     if form == "json":
         print_json(diagnosis.as_json(found))
     else:
+        from hwprof.report.text.console import make_console
         from hwprof.report.text.diagnosis import show
 
-        show(found)
+        show(found, make_console(width))
 
 
 def _of_collector(found: Surveyed) -> Finding:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hwprof.cli.streams import print_json
+from hwprof.cli.text_width import width_option
 from hwprof.errors import HwprofError, UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 @click.option("--processor", metavar="ID", help="Another processor, from the catalogue: amd-zen4, …")
 @click.option("--list", "list_processors", is_flag=True, help="The processors that the catalogue knows.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
-)
+@width_option
 def events_command(
     names: tuple[str, ...],
     everything: bool,

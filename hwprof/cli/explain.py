@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hwprof.cli.text_width import width_option
 from hwprof.errors import UsageError
 
 
@@ -11,9 +12,7 @@ from hwprof.errors import UsageError
 @click.argument("words", nargs=-1)
 @click.option("--list", "everything", is_flag=True, help="Every word of the glossary, with its meaning.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-@click.option(
-    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
-)
+@width_option
 def explain_command(words: tuple[str, ...], everything: bool, form: str, width: int | None) -> None:
     """Explain a word of the report: formula, provenance, source.
 

@@ -12,6 +12,8 @@ import msgspec
 from hwprof import processes
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.streams import print_csv, print_json
+from hwprof.cli.text_width import width_option
+from hwprof.printable import printable
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.session.copy_of_process import answer_of
 from hwprof.workload.spec import WorkloadSpec
@@ -28,9 +30,7 @@ class _Described(msgspec.Struct):
 @model_options
 @click.option("--all", "everything", is_flag=True, help="All modules instead, each with what is in it.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-@click.option(
-    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
-)
+@width_option
 def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> None:
     """Show a model's layers and their MACs, without measuring.
 
@@ -45,7 +45,11 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     """
     spec = workload_spec(**options)
     check_model(spec)
-    answer = answer_of(lambda: _described(spec), lambda line: click.echo(line, err=True))
+    from hwprof.cli.progress import Bars
+
+    bars = Bars()
+    bars.phase("layers", f"building {printable(spec.model)} and calling it", None)
+    answer = answer_of(lambda: _described(spec), bars.pass_on, bars)
 
     import polars as pl
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hwprof.cli.streams import print_json
+from hwprof.cli.text_width import width_option
 from hwprof.errors import UsageError
 
 
@@ -12,7 +13,8 @@ from hwprof.errors import UsageError
 @click.option("--threads", type=click.IntRange(1, 4096), help="Beside one thread. Default: one a core.")
 @click.option("--again", is_flag=True, help="Measure, also where they are known from an earlier time.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def peaks_command(threads: int | None, again: bool, form: str) -> None:
+@width_option
+def peaks_command(threads: int | None, again: bool, form: str, width: int | None) -> None:
     """Measure what this machine can do at most: arithmetic, bandwidth and latency of caches and DRAM.
 
     Takes some eight seconds. The result is kept for this machine; hwprof collect measures it before its first run.
@@ -42,6 +44,7 @@ def peaks_command(threads: int | None, again: bool, form: str) -> None:
     if form == "json":
         print_json(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
     else:
+        from hwprof.report.text.console import make_console
         from hwprof.report.text.peaks import show
 
-        show(found)
+        show(found, make_console(width))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
@@ -67,3 +68,10 @@ class Bars:
             self._lines.tell(pass_name, text)
         else:
             self._bars.console.print(f"[{pass_name}] {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def pass_on(self, line: str) -> None:
+        """A line that somebody else prints there: as it is, above the bar."""
+        if self._lines is not None:
+            click.echo(line, err=True)
+        else:
+            self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from hwprof.cli.text_width import width_option
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import DamagedError, HwprofError, UsageError
 from hwprof.printable import escaped_json
@@ -86,9 +87,7 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
     help="One section of --all, or one key of the JSON: layers, stages, threads, …; of the hottest layers see --top.",
 )
 @click.option("--full-names", is_flag=True, help="With --kernels or --layer: the kernels' names in full length too.")
-@click.option(
-    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
-)
+@width_option
 def report_command(
     run: Path | None,
     root: Path,

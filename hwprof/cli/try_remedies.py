@@ -10,6 +10,7 @@ import msgspec
 
 from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.cli.streams import print_json
+from hwprof.cli.text_width import width_option
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError, UsageError
 from hwprof.remedies import catalogue
@@ -47,9 +48,7 @@ class NothingToTryError(HwprofError):
     help="No more processes are started when it is over, once there are three of each.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
-)
+@width_option
 def try_command(
     run: Path | None, root: Path, remedies: str | None, limit_s: float, form: str, width: int | None
 ) -> None:

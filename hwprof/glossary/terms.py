@@ -16,6 +16,9 @@ from hwprof.errors import HwprofError
 LIKENESS: Final = 0.7
 """Of two spellings (difflib's ratio) from which on one may be meant for the other: below it are mere chance matches."""
 
+SHORT: Final = 3
+"""Letters."""
+
 _UNIT = re.compile(r"\s+(ms|W|GB/s|%)$")
 
 _SERIES: Final = re.compile(r"(?P<kind>[a-z][\w-]+)/(?P<name>[\w-]{2,})")
@@ -87,7 +90,16 @@ def nearest(word: str, others: Iterable[str] = ()) -> list[str]:
     """Names that are spelt much like that one, at most three: terms, and ``others``."""
     spellings = {name: term.term for name, term in by_name().items()} | {normal(name): name for name in others}
     near = difflib.get_close_matches(normal(word), spellings, n=6, cutoff=LIKENESS)
+    near = near or [spelling for spelling in spellings if _is_one_letter_off(normal(word), spelling)]
     return list(dict.fromkeys(spellings[spelling] for spelling in near))[:3]
+
+
+def _is_one_letter_off(word: str, name: str) -> bool:
+    """Of three letters, of which two that are the same are less than ``LIKENESS``: cpy for cpi, cip for cpi."""
+    if not len(word) == len(name) == SHORT:
+        return False
+    differing = [(one, other) for one, other in zip(word, name, strict=True) if one != other]
+    return len(differing) == 1 or (len(differing) == 2 and differing[0] == differing[1][::-1])
 
 
 def normal(word: str) -> str:

@@ -251,6 +251,7 @@ class WorkloadRecord(msgspec.Struct, kw_only=True):
     name: str  # "yolov7"
     kind: str  # "yolo", "module", …
     weights: str  # "random (seed 0)", or the checkpoint's path
+    weights_unsound: str | None = None  # what is wrong with those of a file; null: nothing that was looked for
     parameters: int | None  # null: some weights cannot be read, a note says which
     parameters_unfused: int | None = None
     fused: bool = False

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final, NoReturn, TypeAlias
 
 import msgspec
@@ -20,6 +20,8 @@ from hwprof.printable import printable
 from hwprof.session.interruption import heed_none, how_it_ended
 from hwprof.session.last_words import last_words
 from hwprof.session.messages import Failed
+
+NOTHING: Final = nullcontext()
 
 LOOK_EVERY_MS: Final = 100
 """A signal that comes just before a wait does not end it."""
@@ -39,8 +41,11 @@ _Said: TypeAlias = Answer | Failed
 _decode: Final = msgspec.json.Decoder(_Said).decode
 
 
-def answer_of(work: Callable[[], bytes], printed: Callable[[str], None]) -> bytes:
-    """What ``work`` returns in the copy. ``printed`` gets each line that the copy prints, fit for a terminal. Raises
+def answer_of(
+    work: Callable[[], bytes], printed: Callable[[str], None], meanwhile: AbstractContextManager[object] = NOTHING
+) -> bytes:
+    """What ``work`` returns in the copy. ``printed`` gets each line that the copy prints, fit for a terminal.
+    ``meanwhile`` is entered once the copy is made, as it may start threads, and left when that has ended. Raises
     ``HwprofError`` where it failed or ended before, ``OSError`` where there can be no copy, and ``KeyboardInterrupt``,
     with which the copy ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever starts hwprof may ignore it: nobody knew how it ended
@@ -58,7 +63,8 @@ def answer_of(work: Callable[[], bytes], printed: Callable[[str], None]) -> byte
         os.close(prints)
     ear = _Ear(pid, hears, shows, printed)
     try:
-        status = ear.listen()
+        with meanwhile:
+            status = ear.listen()
     finally:
         ear.close()
     with suppress(msgspec.MsgspecError, UnicodeError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import nn
@@ -20,16 +20,12 @@ from torch import nn
 from hwprof.errors import HwprofError, UsageError, first_line
 from hwprof.printable import printable
 from hwprof.workload import darknet_weights, training_forms, unpickle
+from hwprof.workload.state_differences import differences
 from hwprof.workload.tensors import StateDict, in_single_precision
 from hwprof.workload.tensors_only import scanned
 
 _STATE_KEYS = ("ema", "model", "model_state_dict", "state_dict")
 """Where training scripts put the weights, the best first."""
-
-_COUNTERS = "num_batches_tracked"
-"""A buffer of batch normalisation that inference does not use and old checkpoints lack."""
-
-_SHOWN = 3
 
 _LONGEST_NAME = 200
 """Of a class."""
@@ -40,6 +36,12 @@ PICKLE = b"\x80"
 
 CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), .safetensors, or Darknet's .weights"
 """What --weights takes."""
+
+
+WHOLE_COPY: Final = "another copy of it: to fetch or to save this one was interrupted"
+
+ENDS_EARLY: Final = ("unexpected EOF", "file not fully covered")
+"""What torch says of its old format, and safetensors."""
 
 
 class Weights(Protocol):
@@ -94,33 +96,16 @@ class Checkpoint:
         if fuse is not None and fused:
             fuse()
         own = model.state_dict()
-        self._require_fit(state, own)
+        differing = str(differences(state, own))
+        if differing:
+            text = f"the weights in {self.path} do not fit the model: {differing}"
+            raise UsageError(text, "--model must name their architecture")
         fitting = {key: in_single_precision(value) for key, value in state.items() if key in own}
         try:
             model.load_state_dict(fitting, strict=False)
         except (RuntimeError, TypeError, ValueError) as error:  # kinds of tensors that cannot be copied
             raise UsageError(f"the weights in {self.path} do not fit the model: {first_line(error)}") from error
         return fused
-
-    def _require_fit(self, state: StateDict, own: StateDict) -> None:
-        missing = [key for key in own if key not in state and not key.endswith(_COUNTERS)]
-        unexpected = [key for key in state if key not in own and not key.endswith(_COUNTERS)]
-        unlike = [key for key in own if key in state and _kind(own[key]) != _kind(state[key])]
-        alike = [key for key in own if key in state and key not in unlike]  # others may have no shape to ask for
-        misfit = [key for key in alike if own[key].shape != state[key].shape]
-        problems = [
-            f"{len(keys)} {what} ({', '.join(keys[:_SHOWN])}{', …' if len(keys) > _SHOWN else ''})"
-            for what, keys in (
-                ("missing", missing),
-                ("unexpected", unexpected),
-                ("of another shape", misfit),
-                ("sparse, nested, complex or without data", unlike),
-            )
-            if keys
-        ]
-        if problems:
-            text = f"the weights in {self.path} do not fit the model: {'; '.join(problems)}"
-            raise UsageError(text, "--model must name their architecture")
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -153,6 +138,8 @@ def read_checkpoint(path: Path) -> Weights:
         told = f"{path} holds, or claims to hold, more than fits into memory"
         raise HwprofError(told, "another copy of it, or a machine with more memory") from error
     except Exception as error:  # a file that is none, is damaged or malicious can raise anything
+        if _is_cut_short(path, error):
+            raise UsageError(f"{path} is cut short: the end of what was saved is missing", WHOLE_COPY) from error
         raise UsageError(f"{path} is not a checkpoint that hwprof reads: {_why(error)}", CHECKPOINTS) from error
     if not state:
         raise UsageError(f"{path} holds no weights that could be found in it", CHECKPOINTS)
@@ -161,9 +148,14 @@ def read_checkpoint(path: Path) -> Weights:
     return Checkpoint(path, state, names, layout, described)
 
 
-def _kind(value: torch.Tensor) -> tuple[object, ...]:
-    """What must be the same for a value to be copied whole."""
-    return value.is_nested, value.is_complex(), value.layout, value.is_meta
+def _is_cut_short(path: Path, error: Exception) -> bool:
+    """Whether the file ends too early. An archive has its table of contents at its end; of the others the library says
+    so, each in its own way."""
+    said = str(error)
+    if "PytorchStreamReader" in said:
+        return not zipfile.is_zipfile(path)
+    past_the_end = type(error) is IndexError and said == "index out of range"  # of bytes: those of a list are named
+    return past_the_end or isinstance(error, (EOFError, struct.error)) or any(words in said for words in ENDS_EARLY)
 
 
 def _why(error: Exception) -> str:

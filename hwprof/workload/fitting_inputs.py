@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import nn
 
-from hwprof.workload.layer_inputs import IMAGE, TOKENS, taken
+from hwprof.workload.layer_inputs import IMAGE, TOKENS, taken, wish
 from hwprof.workload.model_inputs import Inputs
 from hwprof.workload.spec import InputSpec
-from hwprof.workload.tensors import tensors_in
+from hwprof.workload.tensors import input_text, tensors_in
 
 WORDS: Final = InputSpec(shape=TOKENS, dtype="int64", range=(0, 30000))
 
@@ -40,16 +40,17 @@ def signature(module: nn.Module) -> str:
 
 def example(module: nn.Module, inputs: Inputs = NONE, error: BaseException | None = None) -> Example | None:
     """What the input would have to be that a layer refused, else what the first layer wants that says so, where the
-    model has one input. None of the ``inputs`` again, which the model got in vain."""
+    model has one input. None of the ``inputs`` again, which the model got in vain; None where a layer refused what
+    others have made of these: then nobody knows what would become of another shape."""
     needed = _needed(module)
     only = needed[0] if len(needed) == 1 else None
     bound = _bound(module, inputs)
-    refusal = _refusal(inputs, error) if bound is not None else None
-    if bound is not None and refusal is not None:
-        tensor, layer = refusal
-        spec = _unlike(tensor, layer)
-        if spec is not None:
-            return Example(next((name for name, value in bound.items() if value is tensor), only), spec)
+    if bound is not None and (refusal := _refusal(error)) is not None:
+        tensor = next((one for one in tensors_in(inputs) if _comes_from(one, refusal)), None)
+        spec = _unlike(tensor, refusal.layer) if tensor is not None else None
+        if spec is None:
+            return None
+        return Example(next((name for name, value in bound.items() if value is tensor), only), spec)
     first = next((layer for layer in module.modules() if taken(layer) is not None), None)
     if first is None or len(needed) > 1:
         return None
@@ -57,12 +58,14 @@ def example(module: nn.Module, inputs: Inputs = NONE, error: BaseException | Non
     if given is None or bound is None:
         spec = taken(first, tuple(given.shape) if given is not None else ())
     else:
-        spec = _unlike(given, first)
+        spec = taken(first, tuple(given.shape))
+        spec = None if spec is None or _is_like(given, spec) else spec  # its sizes would be no more than a guess
     return Example(only, spec) if spec is not None else None
 
 
 def options(module: nn.Module, found: Example | None, inputs: Inputs = NONE, error: BaseException | None = None) -> str:
-    """The options for what ``forward`` cannot do without: with the example that was found, else with general ones."""
+    """The options for what ``forward`` cannot do without: with the example that was found; else, where nothing was
+    refused yet, with general ones."""
     needed = _needed(module)
     if len(needed) > 1 or (found is not None and found.name not in (None, *needed)):
         named = {found.name: _option(*found)} if found is not None and found.name is not None else {}
@@ -70,10 +73,12 @@ def options(module: nn.Module, found: Example | None, inputs: Inputs = NONE, err
     name = needed[0] if needed else None
     if found is not None:
         return _only_option(*found)
-    words, image = _option(name, WORDS), _only_option(name, InputSpec(shape=IMAGE))
+    if error is None:
+        return f"{_only_option(name, InputSpec(shape=IMAGE))}, or {_option(name, WORDS)}"
     given = list(tensors_in(inputs))
-    integers = any(tensor.shape == IMAGE for tensor in given) or _wants_integers(given, error)
-    return words if integers else f"{image}, or {words}"
+    if len(given) == 1 and _wants_integers(given, error):
+        return _option(name, InputSpec(shape=tuple(given[0].shape), dtype="int64"))
+    return f"--input {f'{name}:' if name else ''}SHAPE:DTYPE"
 
 
 def elsewhere(module: nn.Module, inputs: Inputs) -> str | None:
@@ -101,17 +106,39 @@ def _bound(module: nn.Module, inputs: Inputs) -> dict[str, Any] | None:
         return None
 
 
-def _refusal(inputs: Inputs, error: BaseException | None) -> tuple[torch.Tensor, nn.Module] | None:
-    """The innermost module that the exception came through, with what it got of the model's inputs; None where it got
-    none. torch's own calls of modules have both in their variables."""
-    ours = list(tensors_in(inputs))
-    found: tuple[torch.Tensor, nn.Module] | None = None
+class _Refusal(NamedTuple):
+    """A layer that the exception came through, of a class whose wishes are known, with what it got."""
+
+    layer: nn.Module
+    tensors: list[torch.Tensor]
+
+
+def refused_by(module: nn.Module, error: BaseException) -> str | None:
+    """``2 (Linear) has in_features 100 and got 1x192``: the layer that raised it; None where it was none whose sizes
+    are known."""
+    found = _refusal(error)
+    if found is None:
+        return None
+    path = next((path for path, layer in module.named_modules() if layer is found.layer), "")
+    kind = type(found.layer).__name__
+    named = f"{path} ({kind})" if path else kind
+    return f"{named} has {wish(found.layer)} and got {', '.join(map(input_text, found.tensors))}"
+
+
+def _refusal(error: BaseException | None) -> _Refusal | None:
+    """The innermost one. torch's own calls of modules have both in their variables."""
+    found: _Refusal | None = None
     for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None):
         module, arguments = frame.f_locals.get("self"), frame.f_locals.get("args")
-        if isinstance(module, nn.Module) and isinstance(arguments, tuple):
-            theirs = tensors_in((arguments, frame.f_locals.get("kwargs")))
-            found = next(((tensor, module) for tensor in theirs if any(tensor is one for one in ours)), None)
+        if isinstance(module, nn.Module) and isinstance(arguments, tuple) and wish(module) is not None:
+            theirs = list(tensors_in((arguments, frame.f_locals.get("kwargs"))))
+            found = _Refusal(module, theirs) if theirs else found
     return found
+
+
+def _comes_from(tensor: torch.Tensor, refusal: _Refusal) -> bool:
+    """Whether the layer got that input, or something of its shape and type: what layers before make of it is alike."""
+    return any(tensor is one or (tensor.shape, tensor.dtype) == (one.shape, one.dtype) for one in refusal.tensors)
 
 
 def _unlike(tensor: torch.Tensor, layer: nn.Module) -> InputSpec | None:

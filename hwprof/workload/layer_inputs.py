@@ -46,6 +46,16 @@ def taken(layer: nn.Module, shape: tuple[int, ...] = ()) -> InputSpec | None:
     return InputSpec(shape=found, dtype=_dtype(layer)) if found and min(found) > 0 else None  # 0: not known yet
 
 
+def wish(layer: nn.Module) -> str | None:
+    """``in_features 128``: which of its sizes an input has to fit; None where its class does not tell."""
+    if taken(layer) is None:
+        return None
+    if isinstance(layer, (nn.Embedding, nn.EmbeddingBag)):
+        return f"num_embeddings {layer.num_embeddings}"
+    sizes = [(kind, size) for kind, size, _, _ in FEATURES] + [(kind, size) for kind, size, _ in CHANNELS]
+    return next(f"{size} {getattr(layer, size)}" for kind, size in sizes if isinstance(layer, kind))
+
+
 def _with_features(layer: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     for kind, attribute, before, dimensions in FEATURES:
         if isinstance(layer, kind):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,12 @@ LAYERS: Final = ("backbone", "head", ACTIVATION)
 
 SECOND_HEAD: Final = 8
 """So many modules more than what is deployed has what is trained with a second head, at most."""
+
+NEIGHBOURS: Final = 2
+"""So many models of each kind are built to say which one comes nearest."""
+
+ALIKE: Final = 0.5
+"""A model with fewer of its tensors than that is not near a file."""
 
 _NUMBERED: Final = re.compile(r"(?:model\.)?model\.(\d{1,6})\.")
 _FIRST: Final = re.compile(r"model\.0\.(?:conv\.)?conv\.weight")
@@ -68,11 +74,15 @@ def recognise(file: Path) -> str:
         if cfg.is_file():
             return str(cfg)
         raise UsageError(f"{file} does not say which model it belongs to", f"--model with its .cfg: there is no {cfg}")
+    tried: list[Misfit] = []
     for entry in _candidates(weights):
-        if _fits(weights, entry):
+        misfit = _misfit(weights, entry)
+        if misfit is None:
             _require_alike(file, weights.described, entry)
             return str(entry.name)
-    raise UsageError(f"no known model has the tensors that {file} has", NAME_IT)
+        tried.append(misfit)
+    nearest = _nearest(weights, tried)
+    raise UsageError(f"no known model has the tensors that {file} has{nearest}", NAME_IT)
 
 
 def _require_alike(file: Path, described: Mapping[str, Any], entry: Any) -> None:
@@ -93,29 +103,46 @@ def _candidates(weights: Any) -> Iterator[Any]:
     """The models that it may be by what is quickly known: the one that the file names first."""
     from hwprof.workload.model_registry import find_model, known_models, read_yaml
 
-    numbers = [int(found[1]) for key in weights.state if (found := _NUMBERED.match(key))]
-    first = next(
-        (len(value) for key, value in weights.state.items() if _FIRST.fullmatch(key) and value.ndim == 4), None
-    )
+    last, first = _size(weights)
     said = PurePath(weights.layout).stem
     names = known_models()
     for name in sorted(names, key=lambda name: (name != said, name != f"{said}u", names.index(name))):
         entry = find_model(name)
         layout = read_yaml(entry.file)
-        if name not in (said, f"{said}u") and not _may_be(entry, layout, max(numbers, default=-1), first):
+        if name not in (said, f"{said}u") and not _may_be(entry, layout, last, first):
             continue
         yield entry
+
+
+def _size(weights: Any) -> tuple[int, int | None]:
+    """Of a file's tensors: the number of the last module, -1 where none is numbered; the first one's width."""
+    numbers = [int(found[1]) for key in weights.state if (found := _NUMBERED.match(key))]
+    first = next(
+        (len(value) for key, value in weights.state.items() if _FIRST.fullmatch(key) and value.ndim == 4), None
+    )
+    return max(numbers, default=-1), first
 
 
 def _may_be(entry: Any, layout: dict[str, Any], last: int, first: int | None) -> bool:
     """By the number of modules, and of ultralytics' sizes by the width of the first one."""
     if entry.origin == "hwprof":
-        return _modules(layout) - 1 <= last <= _modules(layout) - 1 + SECOND_HEAD
-    if len(layout["backbone"]) + len(layout["head"]) - 1 != last:
-        return False
-    width = (layout.get("scales") or {}).get(entry.scale, (1, layout.get("width_multiple", 1)))[1]
-    wide = layout["backbone"][0][3][0]
-    return first is None or not isinstance(wide, int) or abs(wide * width - first) < 8
+        return _last(entry, layout) <= last <= _last(entry, layout) + SECOND_HEAD
+    width = _width(entry, layout)
+    return _last(entry, layout) == last and (first is None or width is None or abs(width - first) < 8)
+
+
+def _last(entry: Any, layout: dict[str, Any]) -> int:
+    """The number of the last module."""
+    return (_modules(layout) if entry.origin == "hwprof" else len(layout["backbone"]) + len(layout["head"])) - 1
+
+
+def _width(entry: Any, layout: dict[str, Any]) -> float | None:
+    """Of the first module, of ultralytics' models; None where it is not told."""
+    if entry.origin == "hwprof":
+        return None
+    width: float = (layout.get("scales") or {}).get(entry.scale, (1, layout.get("width_multiple", 1)))[1]
+    wide = next(iter(layout["backbone"][0][3]), None)
+    return wide * width if isinstance(wide, int) else None
 
 
 def _modules(layout: dict[str, Any]) -> int:
@@ -123,17 +150,76 @@ def _modules(layout: dict[str, Any]) -> int:
     return sum(len(blocks[next(iter(line))]["layers"]) if isinstance(line, dict) else 1 for line in layout["layers"])
 
 
-def _fits(weights: Any, entry: Any) -> bool:
-    """Whether each tensor has its place in the model, and it has no other."""
+class Misfit(NamedTuple):
+    """How near a model comes that is not the file's."""
+
+    likeness: float  # 1: all tensors are the same ones
+    text: str
+
+
+def _misfit(weights: Any, entry: Any) -> Misfit | None:
+    """None: each tensor has its place in the model, and it has no other."""
     from hwprof.workload.detector import build_detector, classes_in
 
     try:
         classes = classes_in(weights.state, entry)
-        detector = build_detector(entry, 0, draw=False, classes=classes)
+    except UsageError as error:
+        return Misfit(0.0, error.message)
+    detector = build_detector(entry, 0, draw=False, classes=classes)
+    try:
         weights.load_into(detector.module, fuse=detector.fuse)
-    except UsageError:
-        return False
-    return True
+    except UsageError as error:
+        return _compared(weights.state, entry.name, detector.module.state_dict(), error.message)
+    return None
+
+
+def _compared(state: Mapping[str, Any], name: str, own: Mapping[str, Any], otherwise: str) -> Misfit:
+    """With the first tensor of another shape, else the numbers of those that only one of them has."""
+    from hwprof.workload.state_differences import differences
+    from hwprof.workload.tensors import shape_text
+    from hwprof.workload.training_forms import deploy
+
+    deployed, wanted = dict(state), dict(own)
+    deploy(deployed, wanted)
+    found = differences(deployed, wanted)
+    all_names = len(deployed.keys() | wanted.keys())
+    words = []
+    if found.misshapen:
+        first = found.misshapen[0]
+        shapes = f"{first} is {shape_text(deployed[first])} in the file and {shape_text(wanted[first])} in the model"
+        more = len(found.misshapen) - 1
+        words.append(f"{shapes}{f' (and {more} more of another shape)' if more else ''}")
+    sides = (("lacks", found.missing), ("has besides", found.unexpected), ("has of another kind", found.unlike))
+    words += [
+        f"the file {what} {len(names)} ({names[0]}{', …' if len(names) > 1 else ''})" for what, names in sides if names
+    ]
+    return Misfit(1 - sum(map(len, found)) / all_names, f"{name} is nearest: {'; '.join(words) or otherwise}")
+
+
+def _nearest(weights: Any, tried: list[Misfit]) -> str:
+    """``; yolov8n is nearest: …``; nothing where none is near."""
+    if not tried:
+        tried = [misfit for entry in _neighbours(weights) if (misfit := _misfit(weights, entry)) is not None]
+    best = max(tried, key=lambda misfit: misfit.likeness, default=None)
+    return f"; {printable(best.text[:LONGEST])}" if best is not None and best.likeness >= ALIKE else ""
+
+
+def _neighbours(weights: Any) -> list[Any]:
+    """A few models of about as many modules, and of about the same width: to build each takes part of a second."""
+    from hwprof.workload.model_registry import find_model, known_models, read_yaml
+
+    last, first = _size(weights)
+    if last < 0:
+        return []
+
+    def distance(entry: Any) -> tuple[int, float]:
+        layout = read_yaml(entry.file)
+        return abs(_last(entry, layout) - last), abs((_width(entry, layout) or 0) - (first or 0))
+
+    entries = {entry.name: distance(entry) for entry in map(find_model, known_models())}
+    by_modules = sorted(entries, key=lambda name: entries[name])[:NEIGHBOURS]
+    by_width = sorted(entries, key=lambda name: entries[name][::-1])[:NEIGHBOURS]
+    return [find_model(name) for name in dict.fromkeys([*by_modules, *by_width])]
 
 
 def main(arguments: list[str]) -> None:

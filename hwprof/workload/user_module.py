@@ -14,7 +14,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, described, first_line, with_cause
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload import fitting_inputs, inference_mode, model_inputs
+from hwprof.workload import fitting_inputs, inference_mode, model_inputs, not_finite
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.protocol import Call, Outputs, Stages
@@ -59,6 +59,7 @@ class ModuleWorkload:
             raise HwprofError(f"{spec.model}: eval() fails: {_where(error)}") from error
         if weights is not None:
             load_weights(self._module, weights)
+        unsound = not_finite.told(self._module) if weights is not None else None
         self._call = Call(self._module, *self._inputs(given))
         self._try_once()
         self.modules = {"": self._module}
@@ -69,6 +70,7 @@ class ModuleWorkload:
             name=spec.model,
             kind="module",
             weights=spec.weights or f"the factory's own (seed {spec.seed})",
+            weights_unsound=unsound,
             parameters=held.number if held is not None else None,
             threads=torch.get_num_threads(),
             batch=tensors[0].shape[0] if tensors and tensors[0].ndim else 1,
@@ -131,11 +133,13 @@ class ModuleWorkload:
             return f"a model and inputs on the CPU from {self._factory}: some of it is on {device}"
         wanted = f"forward{fitting_inputs.signature(self._module)}"
         found = fitting_inputs.example(self._module, inputs, error)
+        refusing = fitting_inputs.refused_by(self._module, error) if found is None else None
+        why = f": {refusing}" if refusing is not None else ""
         if self._spec.inputs:
-            others = ", or a factory's (model, args, kwargs)" if found is None else ""
+            others = f", or a factory's (model, args, kwargs){why}" if found is None else ""
             return f"inputs for {wanted}: {fitting_inputs.options(self._module, found, inputs, error)}{others}"
         like = "" if found is None else f", like {found.text()}{f' for {found.name}' if found.name else ''},"
-        return f"inputs that {wanted} takes{like} from {self._factory}"
+        return f"inputs that {wanted} takes{like} from {self._factory}{why}"
 
 
 def _notes(module: nn.Module) -> list[str]:
@@ -240,7 +244,8 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
         made, *rest = made
         given = tuple(rest)
     if not isinstance(made, nn.Module):
-        raise UsageError(f"{name} gives {type(made).__name__}, not a torch module")
+        forgotten = "a return at its end: return model" if made is None else "a factory that returns a torch.nn.Module"
+        raise UsageError(f"{name} gives {type(made).__name__}, not a torch module", f"{forgotten}, or (model, inputs)")
     if len(given) == 2 and not (isinstance(given[1], Mapping) and all(isinstance(key, str) for key in given[1])):
         raise UsageError(
             f"{name} gives three things, and the third is no dictionary of keywords",

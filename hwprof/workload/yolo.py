@@ -13,6 +13,7 @@ import torch
 
 from hwprof.errors import UsageError
 from hwprof.run.manifest import WorkloadRecord
+from hwprof.workload import not_finite
 from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
 from hwprof.workload.checkpoints import Weights, read_checkpoint
 from hwprof.workload.detector import Detector, build_detector, classes_in
@@ -78,6 +79,7 @@ class YoloWorkload:
         shapes = self._shapes(batches)
         first = self._take(batches, shapes, range(FEW, FEW + 1))
         fused = ((values or checkpoint is not None) and self._weigh(detector, first, checkpoint)) or spec.fuse
+        unsound = not_finite.told(detector.module) if checkpoint is not None else None
         if spec.fuse:
             detector.fuse()
         self._detector = detector
@@ -90,6 +92,7 @@ class YoloWorkload:
             name=spec.model,
             kind="yolo",
             weights=spec.weights or f"random (seed {spec.seed})",
+            weights_unsound=unsound,
             parameters=_parameters(detector),
             parameters_unfused=unfused,
             fused=fused,

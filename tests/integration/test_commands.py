@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli.app import COMMANDS
-from tests.support.command import hwprof, start_hwprof
+from tests.support.command import hwprof, messages, start_hwprof
 from tests.support.processes import alive, gone_soon
 from tests.support.requirements import require_module
 
@@ -45,9 +45,10 @@ def test_doctor_names_every_collector_with_reason_and_remedy(tmp_path: Path) -> 
     assert {"perf", "torch_profiler", "rapl", "memory", "torch", "ultralytics"} <= set(findings)
     for finding in findings.values():
         assert finding["available"] or (finding["reason"] and finding["remedy"]), finding
-    text = hwprof("doctor", cwd=tmp_path, columns=80).stdout
-    assert all(name in text for name in findings)
-    assert max(map(len, text.splitlines())) <= 80
+    for width in ((), ("--width", "60")):
+        text = hwprof("doctor", *width, cwd=tmp_path, columns=80).stdout
+        assert all(name in text for name in findings)
+        assert max(map(len, text.splitlines())) <= int(width[1] if width else 80)
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -67,6 +68,34 @@ def test_layers_as_csv_and_json_agree(tmp_path: Path) -> None:
     rows = json.loads(hwprof(*options, "--format", "json", cwd=tmp_path).stdout)
     assert len(csv) == len(rows) + 1
     assert csv[0].startswith("order,index,path,type")
+
+
+SLOW = """
+import time
+from torch import nn
+import torch
+
+class Slow(nn.Linear):
+    def forward(self, x):
+        time.sleep(1)
+        print("a word of the model's")
+        return super().forward(x)
+
+def model():
+    return Slow(2, 2), torch.zeros(1, 2)
+"""
+
+
+def test_a_model_that_takes_long_is_told_of_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SLOW)
+    code = "from hwprof.cli import app, progress_lines\nprogress_lines.EVERY_S = 0.2\n"
+    arguments = ["layers", "--model", "mine:model", "--format", "csv"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}app.run({arguments})"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    progress, *printed = done.stderr.splitlines()
+    assert progress == "[layers] building mine:model and calling it"
+    assert set(printed) == {"a word of the model's"} and "Slow" in done.stdout
 
 
 ATTENTIVE = """
@@ -225,7 +254,7 @@ def test_layers_end_with_one_line_and_nobody_is_left(number: signal.Signals, say
         for pid in (int(copy.read_text()), process.pid):  # as a terminal does it
             os.kill(pid, number)
         _, complaints = process.communicate()
-    assert (process.returncode, complaints) == (128 + number, f"hwprof: {says}\n")
+    assert (process.returncode, messages(complaints)) == (128 + number, [f"hwprof: {says}"])
     assert not alive(int(copy.read_text()))
 
 

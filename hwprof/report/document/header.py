@@ -270,8 +270,9 @@ def notes(analysis: RunAnalysis) -> list[str]:
         )
     if measured is not None:
         found += _stolen(measured, analysis.threads, run.manifest.machine)
-    if run.manifest.workload is not None:
-        found += run.manifest.workload.notes
+    workload = run.manifest.workload
+    if workload is not None:
+        found += [*filter(None, [workload.weights_unsound]), *workload.notes]
     return list(dict.fromkeys([*found, *_said_by_collectors(run.manifest.passes)]))
 
 

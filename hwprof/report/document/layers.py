@@ -68,6 +68,7 @@ class Layers(Part, kw_only=True, frozen=True):
     counters: Counters
     modules: list[Module]  # those around the layers, by their own spans
     irregular: list[str]  # layers that some iterations call more often than others, or not at all
+    uncounted_in: str | None = None  # the pass that the rows' uncounted_ns is of
 
     @property
     def every(self) -> list[Layer]:
@@ -84,7 +85,9 @@ def build(analysis: RunAnalysis) -> Layers | Unavailable:
         return Unavailable("no pass was completed")
     checks = {path: FlopCheck(**vars(check)) for path, check in analysis.flop_checks.items()}
     found = of_figures(analysis.figures.layers, analysis.counting, analysis.tracing, checks)
-    return msgspec.structs.replace(found, modules=_modules(analysis.module_times))
+    of = analysis.counted.record if analysis.counted is not None else analysis.main
+    uncounted_in = of.name if of is not None else None
+    return msgspec.structs.replace(found, modules=_modules(analysis.module_times), uncounted_in=uncounted_in)
 
 
 def _modules(found: pl.DataFrame | None) -> list[Module]:

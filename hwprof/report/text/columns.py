@@ -9,7 +9,7 @@ from typing import Final
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.figures import Figures, ThreadParts, Times
-from hwprof.report.document.layers import Layer
+from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.metrics import MetricInfo
 from hwprof.report.document.noise import Noise
 from hwprof.report.document.threads import Threads
@@ -89,7 +89,7 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
     unknown = [
         *_missing(gone, page),
         *_own_missing(present, shown, page),
-        lacking(_all_rows(page), page),
+        lacking(_all_rows(page), page, in_pass(counting_pass(page), page)),
         lacking_callers(_all_rows(page), page),
     ]
     notes = [*unknown, *metric_notes.reliability(present, document, glyphs, whole=whole)]
@@ -105,16 +105,28 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
     return notes + metric_notes.caveats(present, glyphs) + meant
 
 
-def lacking(rows: Sequence[Layer], page: Page) -> str:
-    """Why some of these rows have no counts."""
+def lacking(rows: Sequence[Layer], page: Page, where: str = "") -> str:
+    """Why some of these rows have no counts; ``where``: in which pass, where the table does not say it."""
     found = {row.path: row.uncounted_ns for row in rows if row.uncounted_ns}
-    return _lacking(found, "code that is not counted ran there", " ms of CPU time", page)
+    return _lacking(found, f"code that is not counted ran there{where}", " ms of CPU time", page)
 
 
 def lacking_callers(rows: Sequence[Layer], page: Page) -> str:
     """Which of these rows have no counts because their callers have none."""
     found = {row.path: row.uncounted_caller_ns for row in rows if row.uncounted_caller_ns}
-    return _lacking(found, "called by threads that were not counted yet", " ms", page)
+    where = in_pass(page.document.figures_from, page)
+    return _lacking(found, f"called by threads that were not counted yet{where}", " ms", page)
+
+
+def counting_pass(page: Page) -> str | None:
+    """The pass that uncounted work is of."""
+    layers = page.part(Layers)
+    return layers.uncounted_in if layers is not None else None
+
+
+def in_pass(name: str | None, page: Page) -> str:
+    """`` in pass measure``, where there are others."""
+    return f" in pass {name}" if name is not None and len(page.document.passes) > 1 else ""
 
 
 def _lacking(found: Mapping[str, float], why: str, unit: str, page: Page) -> str:

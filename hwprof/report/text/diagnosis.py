@@ -8,14 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from hwprof.report.document.diagnosis import Diagnosis, Finding
-from hwprof.report.text.console import make_console
 from hwprof.run.manifest import Tool
 from hwprof.unavailable import explain
 
 
-def show(diagnosis: Diagnosis) -> None:
+def show(diagnosis: Diagnosis, console: Console) -> None:
     """Prints it: one line each, and below it why not, and the command that would change it."""
-    console = make_console()
     machine = diagnosis.machine
     facts = f", {machine.logical_processors} processors, {machine.kernel}"
     console.print(Text.assemble((machine.processor, "bold"), facts))

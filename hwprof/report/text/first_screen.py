@@ -53,6 +53,9 @@ def show(page: Page) -> None:
     facts(page, _circumstances(page))
     for number, warning in enumerate(noise.brief(document, page.glyphs) or _disturbed_shares(page)):
         named(page, "" if number else "NOISY", warning, whole=True)
+    unsound = document.workload.weights_unsound if document.workload is not None else None
+    if unsound is not None:
+        named(page, "NaN", unsound, whole=True)
     watched = _watched(page)
     if watched is not None:
         named(page, "SLOWED", watched, whole=True)

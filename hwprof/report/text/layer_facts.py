@@ -10,7 +10,7 @@ from rich.text import Text
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
-from hwprof.report.text import choice, figures, layer_rows
+from hwprof.report.text import choice, columns, figures, layer_rows
 from hwprof.report.text.layers import rows_sum_ns
 from hwprof.report.text.metric_notes import marks
 from hwprof.report.text.page import Page
@@ -44,7 +44,7 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     if layer.own:
         what = [f"own code of {layer.type or 'the model'}, between the modules that it calls", calls]
         model = [f"{figures.amount(layer.macs, glyphs)} MACs"] if layer.macs else []
-        measured = [("time", time), ("metrics", _metrics(layer, page)), ("counts", _no_counts(layer))]
+        measured = [("time", time), ("metrics", _metrics(layer, page)), ("counts", _no_counts(layer, page))]
         return [("what", what), ("model", model), *measured]
     return [
         ("type", [layer.type or "not known", calls if layer.calls else "never called"]),
@@ -60,7 +60,7 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
         ("time", time),
         ("metrics", _metrics(layer, page)),
         ("FLOPs", [layer.flops.reason] if layer.flops is not None and layer.flops.reason else []),
-        ("counts", _no_counts(layer)),
+        ("counts", _no_counts(layer, page)),
     ]
 
 
@@ -73,14 +73,17 @@ def _bound(found: OneLayer) -> list[str]:
     return [f"{of_own}{under.bound} (confidence: {under.confidence})", under.evidence]
 
 
-def _no_counts(layer: Layer) -> list[str]:
+def _no_counts(layer: Layer, page: Page) -> list[str]:
+    """In which pass, where the run has several: another may have counted it."""
     found = []
     if layer.uncounted_ns is not None:
         took = f"{figures.milliseconds(layer.uncounted_ns)} ms of CPU time"
-        found.append(f"not available: code that is not counted ran in it ({took})")
+        where = columns.in_pass(columns.counting_pass(page), page)
+        found.append(f"not available{where}: code that is not counted ran in it ({took})")
     if layer.uncounted_caller_ns is not None:
         took = f"{figures.milliseconds(layer.uncounted_caller_ns)} ms"
-        found.append(f"not available: called by a thread that was not counted yet ({took})")
+        where = columns.in_pass(page.document.figures_from, page)
+        found.append(f"not available{where}: called by a thread that was not counted yet ({took})")
     return found
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from hwprof.report.text import figures
-from hwprof.report.text.console import make_console
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
 from hwprof.run.peaks import DRAM, NEW_PAGE, USUAL_PAGES, Peak, Peaks
@@ -28,18 +28,24 @@ NAMES: Final = {
 }
 
 
-def show(found: Peaks, console: Console | None = None) -> None:
+NOTES: Final = (
+    "threads: each on a core of its own, as far as there are cores",
+    "figures: the best of several repetitions; data sheet: x the measured clock",
+    "triad: a = b + s c, 24 bytes an element as STREAM counts; NT: past the caches",
+    "working set: of one thread; 1, 2: threads; GEMM: square products by torch",
+)
+"""Of a line each at 80 columns."""
+
+
+def show(found: Peaks, console: Console) -> None:
     """Prints all of them; what could not be measured with its reason."""
-    console = console or make_console()
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
-    compiler = f"C compiler {found.built_by}" if found.built_by else "nothing compiled"
-    facts = f", measured {found.created} in {found.seconds:.1f} s, {compiler}"
-    console.print(Text.assemble((found.processor, "bold"), facts))
+    _head(found, console)
     if found.disturbed:
         warning = f"others took {found.others_share:.0%} of the processors meanwhile: peaks are too low"
         if found.measurements > 1:
             warning = f"{warning}, though the best of {found.measurements} measurements"
-        console.print(Text(f"{warning}. Try: hwprof peaks on a quiet machine", "bold"))
+        console.print(Padding(Text(f"{warning}. Try: hwprof peaks on a quiet machine", "bold"), 0))
     levels = list(dict.fromkeys(one.level for one in found.peaks if one.level is not None))
     levels.sort(key=lambda level: (level == DRAM, level))
     _table(console, glyphs, "Arithmetic", _arithmetic(found, glyphs))
@@ -48,14 +54,9 @@ def show(found: Peaks, console: Console | None = None) -> None:
     if (page := found.find(NEW_PAGE)) is not None:
         console.print()
         fault = f"A page fault: {figures.three_digits(page.value)} ns, of {page.how}"
-        console.print(Text(fault, overflow="fold"))
+        console.print(Padding(Text(fault, overflow="fold"), 0))
     console.print()
-    notes = [
-        "threads: each on a core of its own, as far as there are cores; the best of several repetitions",
-        "triad: a = b + s c, 24 bytes an element as STREAM counts them; NT: stores past the caches",
-        "working set: of one thread; 1, 2: threads; GEMM: square products by torch; data sheet: x the measured clock",
-    ]
-    for note in notes:
+    for note in NOTES:
         console.print(Padding(Text(note, overflow="fold"), (0, 0, 0, 2)))
     lacking: dict[str, list[str]] = {}
     for one in found.missing:
@@ -63,6 +64,19 @@ def show(found: Peaks, console: Console | None = None) -> None:
     for reason, names in lacking.items():
         text = f"{', '.join(names)} not available: {reason}"
         console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2)))
+
+
+def _head(found: Peaks, console: Console) -> None:
+    """The processor and how it was measured, in lines that end between these where there is room."""
+    compiler = f"C compiler {found.built_by}" if found.built_by else "nothing compiled"
+    line = Text(found.processor, "bold")
+    for fact in (f"measured {found.created} in {found.seconds:.1f} s", compiler):
+        if line.cell_len + len(", ") + cell_len(fact) <= console.width:
+            line = Text.assemble(line, ", ", fact)
+        else:
+            console.print(Padding(Text.assemble(line, ","), 0))
+            line = Text(fact)
+    console.print(Padding(line, 0))
 
 
 def _arithmetic(found: Peaks, glyphs: Glyphs) -> list[Column]:

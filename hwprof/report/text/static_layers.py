@@ -51,7 +51,8 @@ def show(layers: pl.DataFrame, shown: pl.DataFrame, workload: WorkloadRecord, co
         f" {_total(macs, layers, glyphs)}, {figures.plural(leaves.height, 'leaf layer')},"
         f" weights: {workload.weights}"
     )
-    for line in [total, *(workload.notes if parameters is None else ())]:
+    unsound = filter(None, [workload.weights_unsound])
+    for line in [total, *unsound, *(workload.notes if parameters is None else ())]:
         console.print("\n".join(textwrap.wrap(line, console.width, subsequent_indent="  ", break_on_hyphens=False)))
 
 

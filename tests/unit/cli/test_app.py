@@ -25,6 +25,12 @@ from tests.support.synthetic_run import build
 HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\nc\udcff"
 
 
+@pytest.mark.parametrize("name", sorted(app.COMMANDS.keys() - {"models", "open"}))
+def test_what_prints_tables_takes_their_width(name: str) -> None:
+    command = app.app.get_command(click.Context(app.app), name)
+    assert command is not None and "width" in [parameter.name for parameter in command.params]
+
+
 def fails_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> str:
     def command(*_: object) -> None:
         raise error

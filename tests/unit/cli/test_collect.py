@@ -49,6 +49,32 @@ def test_what_cannot_be_meant_is_told_before_anything_is_made(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["collect", "--model=yolov8n", "--output=dangling"],
+            "--output: dangling is a link to gone, which is not there",
+        ),
+        (["collect", "--model=yolov8n", "--output=dangling/runs"], "--output: dangling is a link to gone"),
+        (["report", "--root=dangling"], "--root: dangling is a link to gone, which is not there"),
+        (["collect", "--model=yolov8n", "--output=circle"], "--output: circle is a link to circle, which is not there"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_told_as_that(
+    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, target in (("dangling", "gone"), ("circle", "circle")):
+        Path(name).symlink_to(target)
+    assert app.run(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    option = told.partition(":")[0]
+    remedy = f"another {option}" if "circle" in told else f"mkdir -p gone, or another {option}"
+    assert told in line and line.endswith(f". Try: {remedy}")
+    assert len(list(tmp_path.iterdir())) == 2, "nothing was made"
+
+
 def test_a_second_interruption_does_not_hide_where_the_run_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = build(tmp_path)
 

@@ -51,3 +51,14 @@ def test_a_terminal_is_told_above_its_bar(monkeypatch: pytest.MonkeyPatch, capsy
         bars.phase("measure", "measuring", 12)
         bars.tell("measure", "the worker is stopped")
     assert "[measure] the worker is stopped" in capsys.readouterr().err
+
+
+def test_what_somebody_else_prints_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        with Bars() as bars:
+            bars.phase("layers", "building", None)
+            bars.pass_on("[bold]12 of 3[/]")
+        assert "[bold]12 of 3[/]" in capsys.readouterr().err

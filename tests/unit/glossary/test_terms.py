@@ -88,6 +88,12 @@ def test_an_unknown_word_has_neighbours() -> None:
     assert nearest("qqqqqqqq") == []
 
 
+def test_of_a_short_word_one_letter_makes_no_other_one() -> None:
+    for word in ("cpy", "cip", "zpi"):
+        assert "cpi" in nearest(word, facts())
+    assert nearest("qqq", facts()) == [] and nearest("zpy", facts()) == []
+
+
 def test_what_threads_do_is_explained() -> None:
     """The states that tables and traces name."""
     for state in (states.BUSY, states.WAITING, states.PREEMPTED, states.BARRIER, states.BLOCKED):

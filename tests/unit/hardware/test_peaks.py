@@ -156,6 +156,17 @@ def test_what_is_printed(width: int) -> None:
     assert not any("too low" in line for line in lines)
 
 
+def test_at_80_columns_no_line_breaks_within_a_fact() -> None:
+    compiler = "(Debian 12.2.0-14+deb12u1) 12.2.0"
+    lines = printed(msgspec.structs.replace(FOUND, built_by=compiler, seconds=8.8, missing=[]), 80)
+    assert lines[:2] == ["AMD EPYC, measured 2026-11-25T22:00:00+00:00 in 8.8 s,", f"C compiler {compiler}"]
+    names = ("threads", "figures", "triad", "working set")
+    notes = [line for line in lines if line.startswith("  ") and ":" in line]
+    assert len(notes) == 4 and all(line[2:].partition(":")[0] in names for line in notes), notes
+    narrow = printed(msgspec.structs.replace(FOUND, built_by=compiler, others_share=0.5), 40)
+    assert not [line for line in narrow if line.endswith(" ") or cell_len(line) > 40]
+
+
 def test_a_busy_machine_is_said_first() -> None:
     busy = Peaks(**{name: getattr(FOUND, name) for name in Peaks.__struct_fields__} | {"others_share": 0.4})
     assert any("others took 40% of the processors meanwhile" in line for line in printed(busy, 120)[:3])

@@ -192,6 +192,16 @@ def test_a_model_that_watching_makes_slower_has_its_own_time_told(
     assert (line in text.splitlines()) is told and ("SLOWED" in text) is told
 
 
+def test_weights_that_are_no_numbers_are_told_there_and_in_the_notes(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    assert run.manifest.workload is not None
+    assert "NaN" not in shown(builder.build(run, 8), 100)
+    run.manifest.workload.weights_unsound = "3 of 9 tensors hold NaN"
+    document = builder.build(run, 8)
+    assert "NaN    3 of 9 tensors hold NaN" in shown(document, 100).splitlines()
+    assert "3 of 9 tensors hold NaN" in document.notes
+
+
 def test_it_does_without_unicode(tmp_path: Path) -> None:
     assert shown(builder.build(runs.sampled(tmp_path), 8), 100, "ascii").isascii()
 

@@ -43,6 +43,17 @@ def test_no_line_is_wider_than_the_terminal_and_what_matters_is_shown(width: int
     assert "7.50 M MACs, 3 leaf layers," in " ".join(lines)
 
 
+def test_weights_that_are_no_numbers_are_told_below_it() -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False, markup=False)
+    workload = WorkloadRecord(
+        name="made", kind="yolo", weights="w.pt", weights_unsound="3 of 9 tensors hold NaN", parameters=1, threads=1,
+        batch=1,
+    )  # fmt: skip
+    static_layers.show(LAYERS, static_rows(LAYERS), workload, console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().splitlines()[-1] == "3 of 9 tensors hold NaN"
+
+
 NESTED = [f"model.{block}.m.0.m.{part}.cv{number}.conv" for block in (6, 8) for part in (0, 1) for number in (1, 2)]
 
 

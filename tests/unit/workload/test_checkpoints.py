@@ -180,7 +180,6 @@ def test_a_misfit_is_told_in_one_line_with_counts_and_examples(tmp_path: Path) -
     [
         b"",
         b"not a checkpoint",
-        b"PK\x03\x04 cut short",
         b"epoch 3\n" * 100,
         b"\x80\x02.",
         b"a",
@@ -337,6 +336,21 @@ def test_broken_safetensors_are_told_in_one_line(tmp_path: Path, content: bytes)
     with pytest.raises(HwprofError, match=r"broken\.safetensors (is not a checkpoint|holds no weights)") as caught:
         load_weights(_net(), path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pt", "old.pt", "safetensors"])
+def test_a_file_that_is_cut_short_is_told_as_that(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"cut.{kind}"
+    if kind == "safetensors":
+        require_module("safetensors").torch.save_file(_filled().state_dict(), path)
+    else:
+        torch.save(_filled().state_dict(), path, _use_new_zipfile_serialization=kind == "pt")
+    whole = path.read_bytes()
+    for length in (len(whole) - 1, *((1000, 300, 30) if kind != "safetensors" else ())):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UsageError, match=r"cut\.\S+ is cut short: .*\. Try: another copy of it") as caught:
+            read_checkpoint(path)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("raised", [KeyError(101), IndexError("pop"), RecursionError("deep"), TypeError("no")])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.workload import recognition
+from hwprof.workload import model_registry, recognition
 from hwprof.workload.detector import build_detector
 from hwprof.workload.model_registry import find_model, read_yaml
 from hwprof.workload.recognition import recognise
@@ -51,13 +51,13 @@ def test_the_layout_that_a_file_names_is_looked_at_first_and_only_believed_where
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[str] = []
-    fits = recognition._fits
+    misfit = recognition._misfit
 
-    def watched(weights: Any, entry: Any) -> bool:
+    def watched(weights: Any, entry: Any) -> recognition.Misfit | None:
         looked_at.append(entry.name)
-        return fits(weights, entry)
+        return misfit(weights, entry)
 
-    monkeypatch.setattr(recognition, "_fits", watched)
+    monkeypatch.setattr(recognition, "_misfit", watched)
     file = tmp_path / "best.pt"
     torch.save({"model": _Model("cfg/yolov7-tiny.yaml"), "state_dict": state_of("yolov7-tiny")}, file)
     assert recognise(file) == "yolov7-tiny" and looked_at == ["yolov7-tiny"]
@@ -71,6 +71,46 @@ def test_what_no_model_has_is_told(tmp_path: Path) -> None:
     state.pop("model.0.conv.weight")
     torch.save(state, file)
     with pytest.raises(UsageError, match="no known model has the tensors"):
+        recognise(file)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"model.2.cv2.conv.weight": torch.zeros(7, 48, 1, 1)},
+            "has; yolov8n is nearest: model.2.cv2.conv.weight is 7x48x1x1 in the file and 32x48x1x1 in the model. Try",
+        ),
+        ({"model.3.conv.weight": None}, "has; yolov8n is nearest: the file lacks 1 (model.3.conv.weight). Try"),
+        (
+            {"model.3.bn.more": torch.zeros(1), "model.4.more": torch.zeros(1)},
+            "has; yolov8n is nearest: the file has besides 2 (model.3.bn.more, …). Try",
+        ),
+        (
+            {"model.0.conv.weight": torch.zeros(100, 3, 3, 3), "model.23.more": torch.zeros(1)},
+            "(and 1 more of another shape)",
+        ),
+    ],
+)
+def test_the_nearest_model_is_named_with_what_differs(
+    changed: dict[str, torch.Tensor | None], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "best.pt"
+    monkeypatch.setattr(model_registry, "known_models", lambda: ["yolov7-tiny", "yolov8s", "yolov8n"])
+    state = state_of("yolov8n") | changed
+    if len(changed) > 1 and "model.0.conv.weight" in changed:
+        state["model.0.bn.weight"] = torch.zeros(100)
+    torch.save({key: value for key, value in state.items() if value is not None}, file)
+    with pytest.raises(UsageError) as failure:
+        recognise(file)
+    assert told in str(failure.value), failure.value
+
+
+def test_what_is_near_no_model_has_none_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "best.pt"
+    monkeypatch.setattr(model_registry, "known_models", lambda: ["yolov8n"])
+    torch.save({"model.0.conv.weight": torch.zeros(16, 3, 3, 3), "model.1.weight": torch.zeros(1)}, file)
+    with pytest.raises(UsageError, match=r"has the tensors that .*best\.pt has\. Try"):
         recognise(file)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,6 +149,9 @@ class Restless(Net):
 def not_a_model():
     return 3
 
+def forgetful():
+    nn.Linear(3, 4)
+
 number = 3
 """
 
@@ -236,13 +240,29 @@ def test_weights_are_loaded(tmp_path: Path) -> None:
     assert torch.equal(other.modules[""].get_parameter("first.weight"), first.modules[""].get_parameter("first.weight"))
 
 
+def test_loaded_weights_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+    spec = WorkloadSpec(model="users_models:net", inputs=(InputSpec(shape=(1, 3, 8, 8)),), weights="w.pt")
+    first = build(WorkloadSpec(model="users_models:net", inputs=spec.inputs))
+    assert first.prepare().weights_unsound is None
+    state = first.modules[""].state_dict()
+    torch.save(state, tmp_path / "w.pt")
+    assert build(spec).prepare().weights_unsound is None
+    state["first.weight"][0] = math.nan
+    torch.save(state, tmp_path / "w.pt")
+    assert str(build(spec).prepare().weights_unsound).startswith("1 of 6 tensors of the weights hold NaN")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("users_models:nett", r"users_models has no nett\. Try: did you mean net"),
         ("nowhere_at_all:net", r"there is no Python module nowhere_at_all"),
         ("users_models:number", r"neither a torch module nor callable"),
-        ("users_models:not_a_model", r"gives int, not a torch module"),
+        (
+            "users_models:not_a_model",
+            r"gives int, not a torch module\. Try: a factory that returns a torch\.nn\.Module",
+        ),
+        ("users_models:forgetful", r"gives NoneType, not a torch module\. Try: a return at its end: return model, or"),
         (":net", r"not of the form package.module:factory"),
         ("users_models:", r"not of the form package.module:factory"),
     ],

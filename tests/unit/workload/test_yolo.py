@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,17 @@ def test_weights_replace_the_random_ones(pictures: Path, stages: RecordedStages,
     workload.iterate(stages, None)
     (result,) = workload.results()
     assert result.startswith("a.png 64x64: ") and "person" in result
+    assert record.weights_unsound is None
+
+
+def test_weights_that_are_no_numbers_are_told(pictures: Path, tmp_path: Path) -> None:
+    state = build_detector(find_model("yolov8n"), seed=9, draw=False).module.state_dict()
+    known = [value for value in state.values() if value.is_floating_point()]
+    for value in known:
+        value.fill_(math.nan)
+    torch.save(state, tmp_path / "nan.pt")
+    spec = WorkloadSpec(model="yolov8n", source=str(pictures), imgsz=64, weights=str(tmp_path / "nan.pt"))
+    assert f"{len(known)} of {len(known)} tensors" in str(build(spec).prepare().weights_unsound)
 
 
 def test_a_fused_checkpoint_is_seen_as_such(pictures: Path, tmp_path: Path) -> None:
