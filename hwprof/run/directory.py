@@ -260,9 +260,9 @@ class RunDirectory:
 
         return self.scan(table).filter((pl.col("pass") == name) | pl.col("pass").is_null())
 
-    def of_pass(self, table: str, name: str) -> pl.DataFrame:
-        """``scan_pass``, collected."""
-        return self._whole(table, self.scan_pass(table, name))
+    def of_pass(self, table: str, name: str, *chosen: pl.Expr) -> pl.DataFrame:
+        """``scan_pass``, collected; those of the rows that are ``chosen``."""
+        return self._whole(table, self.scan_pass(table, name).filter(*chosen))
 
     def count_by_pass(self, table: str) -> dict[str, int]:
         """How many rows each kept pass has; those that have none are left out."""
