@@ -298,3 +298,23 @@ def test_a_modules_own_code_on_a_thread_of_its_own_is_its_own_whatever_runs_else
     times = attribute(spans, empty("counts"), modules, record).times
     own = dict(times.select("owner", "time_ns").iter_rows())
     assert (own["a (own)"], own["a.0"], own["b"]) == (80 * MS, 10 * MS, 95 * MS)
+
+
+def test_a_thread_that_works_beside_those_that_it_has_begun_has_that_and_not_its_waiting_for_them() -> None:
+    """``a`` begins a thread that calls ``a.0``, computes for 35 ms beside it, 5 of the processor's kept from it, and
+    joins it."""
+    calls = [("", 0, 100 * MS), ("a", 0, 100 * MS), ("a.0", 10 * MS, 90 * MS)]
+    threads = {
+        MAIN: [(35 * MS, BUSY), (5 * MS, PREEMPTED), (10 * MS, BUSY), (40 * MS, "lock"), (10 * MS, BUSY)],
+        WORKER: [(10 * MS, ABSENT), (80 * MS, BUSY), (10 * MS, ABSENT)],
+    }
+    times = times_of(threads, [(0, 100 * MS)], calls=calls, callers={"a.0": WORKER})
+    found = time_budget(times)
+    parts = {one["path"]: {part["part"]: part["ns"] for part in one["parts"] if part["ns"]} for one in nested(found)}
+    assert parts["a (own)"] == pytest.approx({"dispatch": 55 * MS, PREEMPTED: 5 * MS})
+    assert parts["a.0"] == pytest.approx({"dispatch": 80 * MS})
+    assert parts[None] == pytest.approx({"dispatch": 135 / 140 * 100 * MS, PREEMPTED: 5 / 140 * 100 * MS})
+    inner = found.filter(layer="a.0").select("part", "threads_ns").to_dicts()
+    of_threads = {one["part"]: one["threads_ns"] for one in inner if one["threads_ns"]}
+    assert of_threads == pytest.approx({"dispatch": 115 * MS, PREEMPTED: 5 * MS, BLOCKED: 40 * MS})
+    assert awaited(times)[None] == 0.0
