@@ -68,6 +68,7 @@ class Layers(Part, kw_only=True, frozen=True):
     counters: Counters
     modules: list[Module]  # those around the layers, by their own spans
     irregular: list[str]  # layers that some iterations call more often than others, or not at all
+    beside: tuple[str, ...] = ()  # own code that worked beside threads that it began, of an unknown part: no rates
 
     @property
     def every(self) -> list[Layer]:
@@ -134,6 +135,7 @@ def of_figures(
         counters=counters(found.counters, [*rows, *last]),
         modules=[],
         irregular=list(found.irregular),
+        beside=found.beside,
     )
 
 

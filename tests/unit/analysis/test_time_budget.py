@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.block_budgets import block_budgets
+from hwprof.analysis.layers import layer_table
 from hwprof.analysis.samples import attribute_samples
 from hwprof.analysis.states import ABSENT, BARRIER, BLOCKED, BUSY, PREEMPTED, WAITING
 from hwprof.analysis.thread_times import ThreadTimes
@@ -24,6 +25,7 @@ from hwprof.analysis.time_budget import (
     time_budget,
     without_awaited,
 )
+from hwprof.hardware import metrics
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.run.schema import empty
 from tests.support.made_up_passes import times_of
@@ -318,3 +320,23 @@ def test_a_thread_that_works_beside_those_that_it_has_begun_has_that_and_not_its
     of_threads = {one["part"]: one["threads_ns"] for one in inner if one["threads_ns"]}
     assert of_threads == pytest.approx({"dispatch": 115 * MS, PREEMPTED: 5 * MS, BLOCKED: 40 * MS})
     assert awaited(times)[None] == 0.0
+
+
+@pytest.mark.parametrize(("begins", "known"), [(10, False), (100, True)])
+def test_own_code_that_may_have_worked_beside_other_threads_has_no_rate(begins: int, known: bool) -> None:
+    """Its time is what no other layer ran in: 20 ms of 100, and its products took longer."""
+    calls = [("a", 0, 100 * MS), ("a.0", begins * MS, (begins + 80) * MS)]
+    spans = spans_of(calls, [(0, 200 * MS)], callers={"a.0": WORKER})
+    spans = spans.with_columns(span=pl.int_range(pl.len(), dtype=pl.Int64))
+    modules = layers([("a", "A", False), ("a.0", "C", True), ("", "Net", False)]).with_columns(
+        macs=pl.lit(4 * MS, pl.Int64), own_macs=pl.lit(4 * MS, pl.Int64)
+    )
+    record = PassRecord(name="measure", iterations=[IterationRecord(0, False, None, False)])
+    found = attribute(spans, empty("counts"), modules, record)
+    assert found.beside == (frozenset() if known else {"a (own)"})
+    machine_independent = metrics.independent()
+    table = layer_table(modules, found, machine_independent, 1)
+    rates = dict(table.metrics.select("owner", "gflops").iter_rows())
+    assert rates["a (own)"] == (pytest.approx(0.08) if known else None) and rates["a.0"] == pytest.approx(0.1)
+    assert table.beside == (() if known else ("a (own)",))
+    assert dict(table.rows.select("owner", "macs").iter_rows())["a (own)"] == 4 * MS
