@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from hwprof.analysis.attribution import overlaps, owning_spans, whole_spans, within
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.analysis.timeline import NONE, Timeline
+from hwprof.analysis.unwatched_threads import SCHEMA as TIMES
+from hwprof.analysis.unwatched_threads import met
 from hwprof.unavailable import Unavailable
 
 Numbers = NDArray[np.int64]
@@ -33,7 +35,7 @@ SUMS: Final[dict[str, pl.DataType]] = {
 SCHEMA: Final = pl.Schema(
     {
         "layer": pl.String(),  # an owner of ``attribution``, ``UNATTRIBUTED`` or ``WHOLE``
-        **SUMS,
+        **SUMS,  # all of them null: there were threads whose allocations nobody sees
         "largest_bytes": pl.Int64(),  # of all allocations
         "peak_bytes": pl.Int64(),  # of all calls, the most above what was allocated at its begin; null: of own code
     }
@@ -88,10 +90,15 @@ class Events:
 
 
 def layer_allocations(
-    allocations: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame, iterations: tuple[int, ...]
+    allocations: pl.DataFrame,
+    spans: pl.DataFrame,
+    layers: pl.DataFrame,
+    iterations: tuple[int, ...],
+    unwatched: pl.DataFrame | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame] | Unavailable:
     """Of the inference in these iterations: ``SCHEMA``, a row an owner, and ``MODULES``; both most allocated first.
-    ``allocations`` and ``spans`` are the pass's. Rows of owners add up to that of ``WHOLE``."""
+    ``allocations`` and ``spans`` are the pass's. Rows of owners add up to that of ``WHOLE``; those in which there were
+    ``unwatched`` threads (times as ``unwatched_threads.merged`` makes them) have nothing but their names."""
     kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
     wholes, _ = whole_spans(kept)
     owned = within(owning_spans(kept, layers), wholes)
@@ -107,11 +114,35 @@ def layer_allocations(
     rows = pl.concat([found.select(of_wholes.columns), of_wholes]).rename({"name": "layer"})
     inner = owned.filter(~pl.col("leaf"), "outermost").select("begin_ns", "end_ns", name="path")
     modules = _within(events, inner, number).rename({"name": "module"})
-    order = ["allocated_bytes", "layer"]
+    times = unwatched if unwatched is not None else pl.DataFrame(schema=TIMES)
+    rows = _without(rows, "layer", _owners_met(owned, wholes, times))
+    modules = _without(modules, "module", set(inner["name"].filter(met(inner, times))))
     return (
-        rows.sort(order, descending=[True, False]).select(SCHEMA.names()).cast(SCHEMA),
-        modules.sort("allocated_bytes", "module", descending=[True, False]).select(MODULES.names()).cast(MODULES),
+        rows.sort("allocated_bytes", "layer", descending=[True, False], nulls_last=True)
+        .select(SCHEMA.names())
+        .cast(SCHEMA),
+        modules.sort("allocated_bytes", "module", descending=[True, False], nulls_last=True)
+        .select(MODULES.names())
+        .cast(MODULES),
     )
+
+
+def _owners_met(owned: pl.DataFrame, wholes: pl.DataFrame, times: pl.DataFrame) -> set[str]:
+    """The owners in whose time any of these are, and ``WHOLE``."""
+    inside = met(wholes, times)
+    if not inside.any():
+        return set()
+    begins, ends = times["begin_ns"].to_numpy(), times["end_ns"].to_numpy()
+    _, rows, shared_ns = Timeline.of(owned).overlaps(begins, ends)
+    _, _, whole_ns = Timeline.of(wholes).overlaps(begins, ends)
+    nobodys = {UNATTRIBUTED} if shared_ns.sum() < whole_ns.sum() else set()
+    return {WHOLE, *nobodys, *owned["owner"].gather(np.unique(rows))}
+
+
+def _without(rows: pl.DataFrame, name: str, unknown: set[str]) -> pl.DataFrame:
+    """Nothing of these rows is known."""
+    known = ~pl.col(name).is_in(pl.Series(sorted(unknown), dtype=pl.String).implode())
+    return rows.with_columns(pl.when(known).then(pl.exclude(name)).name.keep())
 
 
 def _freed_at(ordered: pl.DataFrame) -> Numbers:

@@ -52,6 +52,9 @@ COUNTS_SCHEMA: Final = pl.Schema(
         "running_ns": pl.Int64,
     }
 )
+SHARE: Final = 0.02
+"""Of a module's own time: one that lacks less is known."""
+
 TIMES_SCHEMA: Final = pl.Schema(
     {"owner": pl.String, "iteration": pl.Int32, "layers_counted": pl.Boolean, "calls": pl.Int64, "time_ns": pl.Int64}
 )
@@ -75,6 +78,7 @@ class Attribution:
     uncounted_callers: pl.DataFrame = field(default_factory=uncounted.nobodys)  # as ``uncounted.of_callers``
     uncounted: pl.DataFrame = field(default_factory=uncounted.nobodys)  # whose counts lack work, as ``uncounted.hide``
     calls: pl.DataFrame = field(default_factory=irregular.none)  # as ``irregular.calls``, of the disturbed ones as well
+    beside: frozenset[str] = frozenset()  # whose thread may have worked beside others that it had begun: in no time
 
 
 def attribute(
@@ -114,6 +118,7 @@ def attribute(
         threadless,
         lacking,
         _calls(spans, layers, record),
+        _beside(timed),
     )
 
 
@@ -258,6 +263,19 @@ def _with_times(spans: pl.DataFrame) -> pl.DataFrame:
     inner = pl.col("leaf").eq_missing(False)
     lasted = pl.when("outermost").then(pl.col("end_ns") - pl.col("begin_ns")).otherwise(0)
     return spans.with_columns(time_ns=pl.when(inner).then("own_ns").otherwise(lasted))
+
+
+def _beside(timed: pl.DataFrame) -> frozenset[str]:
+    """The modules on the thread that calls the model whose own time (``_with_times``) lacks some in which layers ran on
+    other threads: what their code did meanwhile nobody knows here."""
+    spans = timed.with_columns(path="owner").with_row_index("row")
+    own, found = own_calls(spans, ()), set[str]()
+    for tid in calling_threads(spans):
+        if tid in own:
+            alone = own[tid].spans.with_columns(alone_ns=own[tid].timeline.durations(own[tid].spans.height))
+            lacks = pl.col("leaf").eq_missing(False) & (pl.col("own_ns") < (1 - SHARE) * pl.col("alone_ns"))
+            found.update(alone.filter(lacks)["owner"])
+    return frozenset(found)
 
 
 def _times(spans: pl.DataFrame, time: str, owner: str | None = None) -> pl.DataFrame:

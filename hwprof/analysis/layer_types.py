@@ -58,6 +58,7 @@ def layer_type_table(
         attribution,
         uncounted=uncounted.regroup(attribution.uncounted, groups),
         uncounted_callers=uncounted.regroup(attribution.uncounted_callers, groups),
+        beside=frozenset(groups.filter(pl.col("owner").is_in(sorted(attribution.beside)))["group"]),
     )
     found = figures(described, times, counts, of_types, definitions, threads, further, uneven)
     rest = pl.col("owner") == UNATTRIBUTED

@@ -39,6 +39,7 @@ class Figures:
     operands: tuple[str, ...]  # those that hold a value for at least one owner
     across_iterations: frozenset[str]  # the metrics that are made of different iterations' medians
     irregular: tuple[str, ...] = ()  # the layers that some iterations call more often than others, or not at all
+    beside: tuple[str, ...] = ()  # those with MACs of which an unknown part is in no time (``Attribution.beside``)
     uncounted: Mapping[str, float] = field(default_factory=dict)  # as ``uncounted.by_owner``: whose counts are null
     uncounted_callers: Mapping[str, float] = field(default_factory=dict)  # so too, because nobody counted the caller
 
@@ -144,6 +145,8 @@ def figures(
     timed = summary.times(times, iterations.timed)
     counted = summary.counts(counts)
     static = described.select("owner", "macs", "bytes", pl.lit(threads, dtype=pl.Float64).alias("threads"))
+    rates = ~pl.col("owner").is_in(sorted(attribution.beside))  # of others the time is not all of that work's
+    static = static.with_columns(pl.when(rates).then(name).alias(name) for name in ("macs", "bytes"))
     if further is not None:
         static = static.join(further, on="owner", how="left", maintain_order="left")
     operands = summary.operands(timed, times, counts, static, iterations.counted, uneven)
@@ -158,6 +161,7 @@ def figures(
         evaluated.across_iterations,
         uncounted=uncounted.by_owner(attribution.uncounted),
         uncounted_callers=uncounted.by_owner(attribution.uncounted_callers),
+        beside=tuple(described.filter(~rates & (pl.col("macs") > 0))["owner"]),
     )
 
 

@@ -2,7 +2,8 @@
 
 Of all layers that are open at a time one owns it (``timeline``), and what the threads do that work for all. What a
 thread does that has a layer open itself is that layer's, whichever began last elsewhere. So is the code of modules
-around layers on the thread that runs it, but the time of one that waits for the threads that it has begun.
+around layers on the thread that runs it, but the time of one that waits for the threads that it has begun: where it is
+known when it waits (``beside``), what it does beside them is its own.
 """
 
 from __future__ import annotations
@@ -52,6 +53,23 @@ def own_calls(owners: pl.DataFrame, waiting: Collection[int]) -> Mapping[int, Ow
     alone_ns = sum(int(own.timeline.durations(own.spans.height).sum()) for own in each.values())
     together_ns = int(Timeline.of(calls).durations(calls.height).sum())
     return each if alone_ns > together_ns else {}
+
+
+def beside(
+    owners: pl.DataFrame, timeline: Timeline, own: Mapping[int, OwnCalls], waits: pl.DataFrame
+) -> Mapping[int, OwnCalls]:
+    """``own`` calls without the time that modules around layers wait (``waits``: ``tid``, ``begin_ns``, ``end_ns``)
+    while the ``timeline`` of all ``owners`` has another thread's."""
+    callers = owners["tid"].to_numpy()
+    found = dict(own)
+    for tid, calls in own.items():
+        asleep = waits.filter(pl.col("tid") == tid).sort("begin_ns")
+        _, piece, begins, ends = timeline.pieces(asleep["begin_ns"].to_numpy(), asleep["end_ns"].to_numpy())
+        elsewhere = callers[timeline.owner[piece]] != tid
+        _, piece, begins, ends = calls.timeline.pieces(begins[elsewhere], ends[elsewhere])
+        around = ~calls.spans.select(is_leaf(pl.col("path"))).to_series().to_numpy()[calls.timeline.owner[piece]]
+        found[tid] = OwnCalls(calls.spans, calls.timeline.without(begins[around], ends[around]))
+    return found
 
 
 def calling_threads(owners: pl.DataFrame) -> list[int]:

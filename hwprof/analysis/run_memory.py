@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from hwprof.analysis import allocations, layer_memory
+from hwprof.analysis import allocations, layer_memory, unwatched_threads
 from hwprof.analysis.details import detail_of
 from hwprof.analysis.iterations import select
 from hwprof.run.details import AllocatorDetail, MemoryDetail
 from hwprof.run.manifest import PassRecord
+from hwprof.run.process_events import BEGUN_THREADS_CPU_TIME
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class MemoryAnalysis:
             return None
         timed = select(record.iterations, disturbed_too=True).timed  # what others take is time, not memory
         spans, events = self._analysis.of_pass("spans", record), self._analysis.of_pass("allocations", record)
-        found = allocations.layer_allocations(events, spans, self._analysis.modules, timed)
+        unwatched = self._unwatched(record, spans, events)
+        found = allocations.layer_allocations(events, spans, self._analysis.modules, timed, unwatched)
         process, allocator = detail_of(MemoryDetail, self._analysis.main), detail_of(AllocatorDetail, record)
         if isinstance(found, Unavailable):
             return MemoryFound(record, found, allocator, process)
@@ -52,3 +54,18 @@ class MemoryAnalysis:
         page_bytes = process.page_bytes if process is not None else None
         rows = layer_memory.layer_memory(found[0], faults, self._analysis.modules, page_bytes)
         return MemoryFound(record, (rows, found[1]), allocator, process)
+
+    def _unwatched(self, record: PassRecord, spans: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+        """When threads were there whose allocations nobody sees."""
+        watched = unwatched_threads.watched_threads(spans, events, record.main_tid)
+        sampled = self._analysis.sampled_passes.get(record.name)
+        lifetimes, frames = (self._analysis.of_pass(table, record) for table in ("lifetimes", "python_frames"))
+        team = frozenset[int]()
+        if sampled is not None:
+            team = unwatched_threads.computing(sampled.team, sampled.switches, frames)
+        begun = self._analysis.run.of_pass("counts", record.name, pl.col("event") == BEGUN_THREADS_CPU_TIME)
+        return unwatched_threads.merged(
+            unwatched_threads.of_begun(spans, lifetimes, begun, watched, team),
+            unwatched_threads.of_calls(spans, watched),
+            *([unwatched_threads.of_samples(sampled.taken, lifetimes, watched, team)] if sampled is not None else []),
+        )

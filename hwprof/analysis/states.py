@@ -36,3 +36,6 @@ UNOBSERVED: Final = "unobserved thread"
 """Of the critical path: the calling thread waits, and no sample says for whom: the call was too short."""
 
 TEAM_WAITS: Final = (WAITING, BARRIER)
+
+NOT_OF_ITS_OWN_ACCORD: Final = frozenset({PREEMPTED, BARRIER, STOPPED, UNKNOWN, "GIL", "page fault", "memory map"})
+"""States off a processor of a thread that has work: others keep it from that, or it belongs to the work."""

@@ -16,11 +16,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hwprof.analysis.lifetimes import FAR
-from hwprof.analysis.own_threads import OwnCalls, calling_threads, own_calls
-from hwprof.analysis.owners import UNATTRIBUTED, is_leaf
+from hwprof.analysis.own_threads import OwnCalls, beside, calling_threads, own_calls
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import inference_spans
-from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNKNOWN, UNSAMPLED, WAITING
+from hwprof.analysis.states import (
+    ABSENT,
+    BLOCKED,
+    BUSY,
+    NOT_OF_ITS_OWN_ACCORD,
+    PREEMPTED,
+    UNKNOWN,
+    UNSAMPLED,
+    WAITING,
+)
 from hwprof.analysis.timeline import NONE, Timeline
 from hwprof.analysis.unseen import unseen
 
@@ -45,19 +54,23 @@ MOMENTS: Final = pl.Schema(
 @dataclass(frozen=True)
 class Inference:
     """When which layer ran in some iterations: ``owners`` are spans with ``path`` and ``iteration``, cut into pieces of
-    time that have one owner each; ``calling``, ``own``: as ``own_threads`` has them."""
+    time that have one owner each; ``own``: as ``own_threads`` has them."""
 
     owners: pl.DataFrame
     timeline: Timeline
-    calling: Sequence[int]
     own: Mapping[int, OwnCalls]
 
     @classmethod
-    def of(cls, spans: pl.DataFrame, layers: pl.DataFrame, iterations: Sequence[int]) -> Inference:
-        """``spans`` of one pass."""
+    def of(
+        cls, spans: pl.DataFrame, layers: pl.DataFrame, iterations: Sequence[int], absences: pl.DataFrame
+    ) -> Inference:
+        """``spans`` of one pass, and its ``absences``: of a thread that calls the model these say when it waits for
+        threads that it has begun, and when it works beside them."""
         owners = inference_spans(spans, layers).filter(pl.col("iteration").is_in(list(iterations)))
-        calling = calling_threads(owners)
-        return cls(owners, Timeline.of(owners), calling, own_calls(owners, calling))
+        timeline, calling = Timeline.of(owners), calling_threads(owners)
+        own_accord = ~pl.col("state").is_in([*NOT_OF_ITS_OWN_ACCORD, ABSENT])
+        waits = absences.filter(own_accord, pl.col("tid").is_in(pl.Series(calling, dtype=pl.Int32).implode()))
+        return cls(owners, timeline, beside(owners, timeline, own_calls(owners, ()), waits))
 
     def elapsed(self) -> pl.DataFrame:
         """``iteration``, ``layer``, ``elapsed_ns``: the wall time of each layer in each iteration."""
@@ -79,10 +92,8 @@ class Inference:
 
     def in_own_calls(self) -> pl.Expr:
         """Of rows with ``tid`` and ``layer``: whether ``own`` has them."""
-        calling, own = (
-            pl.col("tid").is_in(pl.Series(list(one), dtype=pl.Int32).implode()) for one in (self.calling, self.own)
-        )
-        return own & (pl.col("layer") != UNATTRIBUTED) & (is_leaf(pl.col("layer")) | ~calling)
+        own = pl.col("tid").is_in(pl.Series(list(self.own), dtype=pl.Int32).implode())
+        return own & (pl.col("layer") != UNATTRIBUTED)
 
     def calls(self, times_ns: Numbers) -> Numbers:
         """The number of the piece of time that each of the times lies in."""

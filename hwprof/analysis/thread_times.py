@@ -288,8 +288,8 @@ def thread_times(taken: SampledPass) -> ThreadTimes | None:
     calling_tid = taken.record.main_tid
     if calling_tid is None or calling_tid not in taken.inside["tid"]:
         return None
-    inference = Inference.of(taken.spans, taken.modules, taken.iterations)
     away = absences(taken.switches, taken.lives, taken.taken, taken.spans)
+    inference = Inference.of(taken.spans, taken.modules, taken.iterations, away)
     found = moments(taken.inside, away, inference)
     path = path_moments(found, calling_tid, away)
     waits = unsampled_waits(found, away, inference)

@@ -207,8 +207,8 @@ def awaited(times: ThreadTimes) -> dict[str | None, float]:
     """By layer, None: the inference: for how long (ns of an iteration, on average) the thread that calls the model was
     ``BLOCKED`` in what it called itself, and waited for another thread of the process that was not: one at work, or
     that others kept from it."""
-    calls = times.callers.filter(tid=times.calling_tid).select("call").unique()
     blocked = ~pl.col("sampled") & ~pl.col("state").is_in([*OFF_CPU, ABSENT])
+    calls = times.callers.filter(blocked, tid=times.calling_tid).select("call").unique()  # not beside other threads
     other = (pl.col("on") != times.calling_tid) & pl.col("doing").is_in([BUSY, WAITING, *OFF_CPU])
     rows = times.path.filter(blocked & other).join(calls, on="call", how="semi")
     sums = rows.group_by("layer").agg(pl.col("ns").sum() / times.iterations).sort("layer")

@@ -81,6 +81,13 @@ class Timeline:
         places = np.array(owner, dtype=np.int64)
         return cls(np.array(edges, dtype=np.int64), np.where(places == NONE, NONE, order[places]))
 
+    def without(self, begins_ns: Numbers, ends_ns: Numbers) -> Timeline:
+        """The same where nothing owns these intervals, which ascend and do not overlap."""
+        edges = np.unique(np.concatenate((self.edges, begins_ns, ends_ns)))
+        owner = np.concatenate(([NONE], self.owner))[np.searchsorted(self.edges, edges, side="right")]
+        inside = np.searchsorted(begins_ns, edges, side="right") > np.searchsorted(ends_ns, edges, side="right")
+        return Timeline(edges, np.where(inside, NONE, owner))
+
     def at(self, times_ns: Numbers) -> Numbers:
         """For each of the times, which ascend, the row of the span that owns it, or ``NONE``.
 

@@ -43,7 +43,7 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool, 
     """
     from hwprof.run.regular_files import is_regular, lies_in
     from hwprof.trace.viewer import serve
-    from hwprof.trace.writer import TRACE_FILE, write_trace
+    from hwprof.trace.writer import TRACE_FILE
 
     directory = open_run(run, root)
     trace = directory.path / TRACE_FILE
@@ -52,9 +52,9 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool, 
     if trace.exists() and not lies_in(trace, directory.path):  # a run from elsewhere may name any file of this machine
         raise HwprofError(f"{trace} is a link to a file elsewhere, which is not shown", AGAIN)
     if trace_limit is not None or not trace.exists():
-        click.echo(f"writing {printable(str(trace))}", err=True)
-        written = write_trace(directory, trace, limit=trace_limit or SLICES)
-        click.echo(written.contents(), err=True)
+        _write(directory, trace, trace_limit)
+    else:
+        _mend(directory, trace)
 
     view = _view(directory)
     click.echo(f"opening {printable(str(trace))} ({trace.stat().st_size / 1e6:.1f} MB)", err=True)
@@ -65,6 +65,28 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool, 
             click.echo("if the browser asks, let the page reach your local network", err=True)
 
     serve(trace, offline=offline, browser=not no_browser, parameters=view, announce=announce)
+
+
+def _write(directory: RunDirectory, trace: Path, limit: int | None = None) -> None:
+    from hwprof.trace.writer import write_trace
+
+    click.echo(f"writing {printable(str(trace))}", err=True)
+    click.echo(write_trace(directory, trace, limit=limit or SLICES).contents(), err=True)
+
+
+def _mend(directory: RunDirectory, trace: Path) -> None:
+    """A trace that is not whole is made again, where it can be; else what there is of it is shown."""
+    from hwprof.trace.writer import is_whole
+
+    try:
+        if is_whole(trace):
+            return
+        click.echo(f"{trace.name} does not end as it should (it was cut, or an older hwprof wrote it)", err=True)
+        _write(directory, trace)
+    except OSError as error:
+        raise HwprofError(f"cannot read {trace}: {error.strerror or error}", AGAIN) from error
+    except HwprofError as error:
+        click.echo(f"it is shown as it is: {one_line(str(error))}", err=True)
 
 
 def _view(directory: RunDirectory) -> dict[str, str]:

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hwprof.errors import OF_SIZE, HwprofError, UsageError, is_full_disk
+from hwprof.errors import OF_SIZE, DamagedError, HwprofError, UsageError, is_full_disk
 from hwprof.run import digests
 from hwprof.run import manifest as manifests
 from hwprof.run.atomic import allowed_mode, atomic
@@ -186,6 +186,16 @@ class RunDirectory:
                 raise damaged(file, "it is not what hwprof wrote there: it has changed since, or is another run's")
         self._unchanged.add(table)
 
+    def damage_elsewhere(self) -> Iterator[DamagedError]:
+        """Of tables that nobody has read: each is looked at once."""
+        for table in self.manifest.tables:
+            try:
+                self._require_unchanged(table)
+            except DamagedError as error:
+                yield error
+            except HwprofError:  # it is being written to, which whoever reads it says
+                continue
+
     def _is_written_to(self, table: str, file: Path) -> bool:
         """Whether a table is another one than when the run was opened because somebody measures."""
         try:
@@ -260,9 +270,9 @@ class RunDirectory:
 
         return self.scan(table).filter((pl.col("pass") == name) | pl.col("pass").is_null())
 
-    def of_pass(self, table: str, name: str) -> pl.DataFrame:
-        """``scan_pass``, collected."""
-        return self._whole(table, self.scan_pass(table, name))
+    def of_pass(self, table: str, name: str, *chosen: pl.Expr) -> pl.DataFrame:
+        """``scan_pass``, collected; those of the rows that are ``chosen``."""
+        return self._whole(table, self.scan_pass(table, name).filter(*chosen))
 
     def count_by_pass(self, table: str) -> dict[str, int]:
         """How many rows each kept pass has; those that have none are left out."""

@@ -34,6 +34,9 @@ BATCH_ROWS: Final = 16_384
 
 DESCRIPTOR_SEQUENCE: Final = 1
 
+END: Final = packets.packet(packets.service_ended(), packets.number(packets.SEQUENCE_ID, DESCRIPTOR_SEQUENCE))
+"""How a whole trace ends."""
+
 
 @dataclass(frozen=True)
 class Events:
@@ -94,6 +97,10 @@ class TraceEncoder:
             packets.CLOCK_REALTIME: clock.realtime_ns,
         }
         self._packet(packets.clock_snapshot(readings, primary=packets.CLOCK_BOOTTIME))
+
+    def end(self) -> None:
+        """Nothing follows: a trace that does not end with ``END`` has been cut."""
+        self._file.write(END)
 
     def process(self, pid: int, name: str) -> int:
         """A process, which groups what is below it in the tree; returns its track's number."""

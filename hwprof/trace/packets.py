@@ -77,6 +77,7 @@ CLOCK_SNAPSHOT: Final = 6
 TIMESTAMP_CLOCK_ID: Final = 58
 PACKET_DEFAULTS: Final = 59
 TRACK_DESCRIPTOR: Final = 60
+SERVICE_EVENT: Final = 69
 
 # TrackEvent
 EVENT_CATEGORY: Final = tag(3, VARINT)
@@ -104,6 +105,11 @@ def packet(*fields: bytes) -> bytes:
     """One TracePacket as an entry of the trace."""
     body = b"".join(fields)
     return PACKET + varint(len(body)) + body
+
+
+def service_ended() -> bytes:
+    """TracePacket.service_event.tracing_disabled: whoever recorded has come to the end."""
+    return data(SERVICE_EVENT, number(5, 1))
 
 
 def clock_snapshot(clocks: dict[int, int], *, incremental: frozenset[int] = frozenset(), primary: int = 0) -> bytes:

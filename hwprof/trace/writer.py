@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import readable
 from hwprof.trace.analysed import NOTHING, Analysed, analysed
-from hwprof.trace.encoder import TraceEncoder
+from hwprof.trace.encoder import END, TraceEncoder
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.iterations_shown import Shown, shown
 from hwprof.trace.limits import SLICES
@@ -61,6 +62,14 @@ class TraceSummary:
 
 _SCANNED: Final = ("spans", "counts", "series", "samples", "switches", "stacks")
 """Tables that are read part by part."""
+
+
+def is_whole(trace: Path) -> bool:
+    """Whether the file ends as a trace of ``write_trace`` does. Raises ``OSError``."""
+    with trace.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - len(END), 0))
+        return file.read() == END
 
 
 def write_trace(
@@ -121,6 +130,7 @@ def _written(
                     of_pass = PassWriter(run, early, record, pid, writer, does, found or NOTHING, advance)
                     of_pass.write(numbers)
                     written[record.name] = of_pass
+                writer.end()
             size_bytes = part.stat().st_size
     except OSError as error:
         raise HwprofError(f"cannot write {target}: {error.strerror or error}", remedy_of_writing(error)) from error

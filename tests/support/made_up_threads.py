@@ -19,6 +19,9 @@ MS = 1_000_000
 PERIOD = MS
 
 
+AT_WORK = pl.DataFrame(schema={"tid": pl.Int32, "begin_ns": pl.Int64, "end_ns": pl.Int64, "state": pl.String})
+"""Absences of threads that never were."""
+
 Stretch = tuple[int, str]
 """(nanoseconds, state): of a thread, one after the other; a state that is no sample's is off a processor."""
 
@@ -54,7 +57,9 @@ def spans_of(
 
 
 def layers_of(calls: list[tuple[str, int, int]]) -> pl.DataFrame:
-    return pl.DataFrame({"path": sorted({path for path, _, _ in calls}), "leaf": True})
+    paths = sorted({path for path, _, _ in calls})
+    leaves = [path != "" and not any(other.startswith(f"{path}.") for other in paths) for path in paths]
+    return pl.DataFrame({"path": paths, "leaf": leaves})
 
 
 def recorded(threads: dict[int, list[Stretch]], period_ns: int = PERIOD, phase: float = 0.5) -> tuple[Any, Any]:
@@ -109,15 +114,15 @@ class Run:
         """``watched``: whether threads' creations and ends were recorded."""
         taken, self.switches = recorded(threads, **how)
         spans, layers = spans_of(calls, iterations), layers_of(calls)
-        self.inference = Inference.of(spans, layers, range(len(iterations)))
+        lifetimes = lived(threads) if watched else empty("lifetimes")
+        self.lives = lives(taken, self.switches, lifetimes, MAIN)
+        away = absences(self.switches, self.lives, taken, spans)
+        self.inference = Inference.of(spans, layers, range(len(iterations)), away)
         rows, places = self.inference.owners, self.inference.timeline.at(taken["time_ns"].to_numpy())
         inside = taken.with_columns(place=pl.Series(places)).filter(pl.col("place") >= 0)
         self.sampled = inside.with_columns(
             rows["path"].gather(inside["place"]).alias("layer"), rows["iteration"].gather(inside["place"])
         )
-        lifetimes = lived(threads) if watched else empty("lifetimes")
-        self.lives = lives(taken, self.switches, lifetimes, MAIN)
-        away = absences(self.switches, self.lives, taken, spans)
         self.moments = moments(self.sampled, away, self.inference)
         self.elapsed = self.inference.elapsed()
         self.path = path_moments(self.moments, MAIN, away)

@@ -58,6 +58,8 @@ def build(
         analysis = RunAnalysis(run.without(left_out))
         found = _parts(analysis)
         damage |= found.damage
+    for error in run.damage_elsewhere():  # the trace, or a page that this run has nothing for, would be made of it
+        damage.setdefault(error.message, error)
     if damage and not any(isinstance(part, (Layers, Stages)) for part in found.parts.values()):
         raise next(iter(damage.values()))
     by_damage = [Unavailable(error.message, error.remedy) for error in damage.values()]  # of what was there without

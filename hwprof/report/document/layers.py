@@ -69,6 +69,7 @@ class Layers(Part, kw_only=True, frozen=True):
     modules: list[Module]  # those around the layers, by their own spans
     irregular: list[str]  # layers that some iterations call more often than others, or not at all
     uncounted_in: str | None = None  # the pass that the rows' uncounted_ns is of
+    beside: tuple[str, ...] = ()  # own code that worked beside threads that it began, of an unknown part: no rates
 
     @property
     def every(self) -> list[Layer]:
@@ -137,6 +138,7 @@ def of_figures(
         counters=counters(found.counters, [*rows, *last]),
         modules=[],
         irregular=list(found.irregular),
+        beside=found.beside,
     )
 
 

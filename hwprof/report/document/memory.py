@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 
 
 class LayerMemory(msgspec.Struct, kw_only=True, frozen=True):
-    """Of one iteration, the mean: what torch allocated while a layer ran, or a module's own code."""
+    """Of one iteration, the mean: what torch allocated while a layer ran, or a module's own code. Null: threads were at
+    work there whose allocations nobody sees (``unseen``)."""
 
     path: str
     type: str | None
-    allocations: float
-    allocated_bytes: float
-    freed_bytes: float
-    kept_bytes: float  # allocated within a call, and not freed within it
-    largest_bytes: int
+    allocations: float | None
+    allocated_bytes: float | None
+    freed_bytes: float | None
+    kept_bytes: float | None  # allocated within a call, and not freed within it
+    largest_bytes: int | None
     peak_bytes: int | None  # of any call, the most above what was allocated at its begin; null: of own code
     faults: float | None
     new_bytes: float | None  # pages of these faults
@@ -33,12 +34,12 @@ class ModuleMemory(msgspec.Struct, kw_only=True, frozen=True):
     """The same of a module with all that is in it."""
 
     path: str
-    allocations: float
-    allocated_bytes: float
-    freed_bytes: float
-    kept_bytes: float
-    largest_bytes: int
-    peak_bytes: int
+    allocations: float | None
+    allocated_bytes: float | None
+    freed_bytes: float | None
+    kept_bytes: float | None
+    largest_bytes: int | None
+    peak_bytes: int | None
 
 
 class Memory(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
@@ -55,6 +56,7 @@ class Memory(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     modules: list[ModuleMemory]
     anew: list[str]  # layers that get their memory anew at each call
     missing_layers: Unavailable | None = None
+    unseen: tuple[str, ...] = ()  # layers with threads of the model's own, whose allocations nobody sees
     process_faults: float | None = None  # of the process in a median iteration, where that is the inference alone
 
 
@@ -91,6 +93,7 @@ def build(analysis: RunAnalysis) -> Memory | Unavailable:
         rows=[row for row in rows if row.path != WHOLE],
         modules=modules,
         anew=anew,
+        unseen=tuple(row.path for row in rows if row.allocated_bytes is None and row.path != WHOLE),
         process_faults=timed_faults(analysis) if alone else None,
         missing_layers=found.tables if isinstance(found.tables, Unavailable) else None,
     )
@@ -111,7 +114,7 @@ def _of_the_process(analysis: RunAnalysis) -> Memory | Unavailable:
     )
     why = Unavailable("nobody watched torch's allocations", "hwprof collect --passes measure,trace")
     if watched:
-        why = Unavailable("torch allocated nothing in the timed iterations")
+        why = Unavailable("torch.profiler saw no allocation in the timed iterations")
     if main is None or process is None:
         return why
     return Memory(

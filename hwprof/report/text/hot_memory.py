@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.text import Text
 
@@ -12,6 +13,8 @@ from hwprof.report.document.series import SeriesSummary
 from hwprof.report.text import figures, memory
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
+
+UNSEEN: Final = "{}: threads of the model's own worked there: nobody sees what they allocate"
 
 
 def show(found: HotMemory, page: Page) -> None:
@@ -27,7 +30,7 @@ def show(found: HotMemory, page: Page) -> None:
 
 def of_layers(rows: Sequence[LayerMemory | ModuleMemory], page: Page, title: str) -> None:
     """A row a layer, or a module with all that is in it; none of those that have nothing to do with memory."""
-    rows = [row for row in rows if row.allocated_bytes or row.freed_bytes or _touches(row)]
+    rows = [row for row in rows if row.allocated_bytes != 0 or row.freed_bytes != 0 or _touches(row)]
     if not rows:
         return
     glyphs = page.glyphs
@@ -55,8 +58,9 @@ def of_layers(rows: Sequence[LayerMemory | ModuleMemory], page: Page, title: str
         [
             "bytes, of tensors; kept: not freed when the call ends; peak: of a call, above its begin",
             "freed: without blocks that live nearly as long as the pass was watched (hwprof explain freed)",
-            "faults: of the median iteration; a layer whose own threads allocate: not seen (hwprof explain allocated)",
+            "faults: of the median iteration",
             "fresh: new pages (page faults x page size) of what is allocated: memory that the process did not have",
+            *([UNSEEN.format(glyphs.dash)] if any(row.allocated_bytes is None for row in rows) else []),
         ]
     )
 

@@ -14,6 +14,7 @@ from hwprof.report.document.hot_roofline import HotRoofline
 from hwprof.report.document.roofline import Roofline, UnderRoofs
 from hwprof.report.text import figures, roofline
 from hwprof.report.text.grid import Column
+from hwprof.report.text.layers import are_of_means
 from hwprof.report.text.log_plot import LABEL, Axis, LogPlot
 from hwprof.report.text.page import PATH, Page
 
@@ -57,7 +58,8 @@ def show(found: HotRoofline, page: Page) -> None:
     page.console.print(Text(f"run {found.run}, {roofline.in_words(part, page)}"))
     drawn = _draw(found, found.level, page) if found.level is not None else None
     _table(found, drawn.marks if drawn is not None else {}, page)
-    page.notes([*_notes(found, drawn, page), *roofline.notes(part)])
+    rates = ["ms, share: of mean times; GFLOP/s, of roof: by median times"] if are_of_means(page) else []
+    page.notes([*_notes(found, drawn, page), *rates, *roofline.notes(part)])
 
 
 def _draw(found: HotRoofline, level: str, page: Page) -> Drawn:
@@ -134,12 +136,17 @@ def _table(found: HotRoofline, marks: dict[str | None, str], page: Page) -> None
     part, glyphs, level = found.roofline, page.glyphs, found.level or ""
     rows = [*([part.whole] if part.whole is not None else []), *part.rows]
     intensities = [one.intensity.get(level) for one in rows]
+    of_means = are_of_means(page)  # as the shares beside them
+    means = _means_ns(page)
+    taken = [means.get(one.path) if of_means else one.time_ns for one in rows]
     page.table(
         [
             Column("mark", [marks.get(one.path, "") for one in rows], right=False),
             Column("layer", [one.path or found.whole for one in rows], right=False, least=PATH, among=page.paths),
             Column(
-                "ms", [glyphs.dash if one.time_ns is None else figures.milliseconds(one.time_ns) for one in rows], 1
+                "mean ms" if of_means else "ms",
+                [glyphs.dash if one is None else figures.milliseconds(one) for one in taken],
+                1,
             ),
             Column("share", [figures.percent(one.share, glyphs) for one in rows], 3),
             Column("GFLOP/s", [roofline.rate(one, page) for one in rows], 1),
@@ -151,6 +158,12 @@ def _table(found: HotRoofline, marks: dict[str | None, str], page: Page) -> None
         ],
         f"Layers below the roofs ({len(part.rows)} of {len(part.rows) + len(found.others)})",
     )
+
+
+def _means_ns(page: Page) -> dict[str | None, float]:
+    """By path; None: the inference's."""
+    known = [*((layer.path, layer.time) for layer in page.layers), (None, page.whole.time if page.whole else None)]
+    return {path: time.mean_ns for path, time in known if time is not None}
 
 
 def _notes(found: HotRoofline, drawn: Drawn | None, page: Page) -> list[str]:

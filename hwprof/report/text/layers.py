@@ -82,12 +82,22 @@ def show(page: Page) -> None:
             _images(page),
             sum_of_times(page),
             _own_code(hottest),
+            _beside(page),
             _not_called(page),
             _without_key(page),
             *notes,
             *kernels.layer_notes(shown, page.hottest(), page),
         ]
     )
+
+
+def _beside(page: Page) -> str:
+    """Why modules with products have no rate."""
+    part = page.part(Layers)
+    if part is None or not part.beside:
+        return ""
+    named = figures.some(part.beside, TYPES)
+    return f"{page.glyphs.dash} rates of {named}: its time has nothing of what it did beside threads that it had begun"
 
 
 def _sorted_by(sort: str, layers: Sequence[Layer | None], metrics: Sequence[Column], page: Page) -> list[Column]:

@@ -30,7 +30,9 @@ def of_whole(part: Memory, page: Page) -> str:
     """``torch allocates 412 MB an iteration, at most 58.1 MB more at a time than at its begin; peak RSS 855 MB``"""
     whole = part.whole
     texts = []
-    if whole is not None:
+    if whole is not None and whole.allocated_bytes is None:
+        texts.append(f"what torch allocates is not known: {unseen(part)}")
+    elif whole is not None:
         allocated, peak = of_bytes(whole.allocated_bytes, page), of_bytes(whole.peak_bytes, page)
         texts.append(f"torch allocates {allocated} an iteration, at most {peak} more at a time than at its begin")
     if part.peak_rss_bytes is not None:
@@ -38,6 +40,11 @@ def of_whole(part: Memory, page: Page) -> str:
     if part.allocator is not None:
         texts.append(f"malloc: {part.allocator}")
     return "; ".join(texts)
+
+
+def unseen(part: Memory) -> str:
+    """Why some layers have no memory."""
+    return f"in {figures.some(part.unseen, NAMED)} threads of the model's own worked, which torch.profiler does not see"
 
 
 def fresh(part: Memory, page: Page) -> list[str]:

@@ -182,3 +182,14 @@ def test_sums_are_those_of_a_walk_through_all_events(asked: list[tuple[int, int,
     parts = [row for name, row in owners.items() if name != WHOLE]
     for name in ("allocations", "allocated_bytes", "freed_bytes"):
         assert sum(row[name] for row in parts) == pytest.approx(owners[WHOLE][name])
+
+
+def test_nothing_is_known_of_layers_with_threads_that_nobody_watches() -> None:
+    rows = events([(25, 1, 10), (31, 2, 100), (72, 3, 7)])
+    times = pl.DataFrame({"begin_ns": [34], "end_ns": [36]})
+    found = layer_allocations(rows, spans(CALLS), LAYERS, (0,), times)
+    assert not isinstance(found, Unavailable)
+    owners, modules = ({row[0]: row[1:] for row in table.iter_rows()} for table in found)
+    unknown = {name for name, values in owners.items() if set(values) == {None}}
+    assert unknown == {"block.a", WHOLE} and owners["b"][1] == 7 and owners["block (own)"][1] == 10
+    assert {name for name, values in modules.items() if set(values) == {None}} == {"", "block"}

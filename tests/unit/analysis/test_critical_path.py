@@ -260,12 +260,12 @@ def test_a_million_samples_take_seconds() -> None:
     ]
     calls = [("a" if number % 2 else "b", number * 10 * MS, (number + 1) * 10 * MS) for number in range(count // 10)]
     spans = spans_of(calls, [(0, count * MS)])
-    inference = Inference.of(spans, layers_of(calls), [0])
     sampled = pl.concat(frames).with_columns(layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32))
     begin_s = time.process_time()
     nothing = empty("switches")
     lived = lives(sampled, nothing, empty("lifetimes"), MAIN)
     away = absences(nothing, lived, sampled, spans)
+    inference = Inference.of(spans, layers_of(calls), [0], away)
     path = path_moments(moments(sampled, away, inference), MAIN, away)
     closed(path, inference.elapsed(), ["layer"])
     assert time.process_time() - begin_s < 10

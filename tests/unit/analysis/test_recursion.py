@@ -26,6 +26,7 @@ from hwprof.analysis.uncore import by_owner
 from hwprof.hardware.metrics import independent
 from hwprof.run.schema import TABLES
 from hwprof.unavailable import Unavailable
+from tests.support.made_up_threads import AT_WORK
 from tests.support.small_tables import MAIN, MS, WORKER, counts, layers, record, series, spans
 
 LAYERS = layers([(ROOT, "Net", False), ("rec", "Rec", True), ("node", "Node", False), ("node.leaf", "Ten", True)])
@@ -108,7 +109,7 @@ def test_of_a_layer_that_two_blocks_call_each_has_the_time_of_its_outermost_call
 
 
 def test_samples_and_the_time_that_they_share_out_are_the_same(attribution: Attribution) -> None:
-    found = dict(Inference.of(TABLE, LAYERS, [0]).elapsed().select("layer", "elapsed_ns").iter_rows())
+    found = dict(Inference.of(TABLE, LAYERS, [0], AT_WORK).elapsed().select("layer", "elapsed_ns").iter_rows())
     times = dict(attribution.times.filter(pl.col("owner") != WHOLE).select("owner", "time_ns").iter_rows())
     assert found == {owner: ns for owner, ns in times.items() if ns}
     taken = pl.DataFrame({"time_ns": [25 * MS, 61 * MS], "tid": [MAIN] * 2, "cpu_ns": [1] * 2})

@@ -13,7 +13,8 @@ from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.analysis.share_basis import UNEVEN, is_uneven
 from hwprof.report.document import builder
-from hwprof.report.text import figures, first_layers
+from hwprof.report.document.hot_roofline import select
+from hwprof.report.text import figures, first_layers, hot_roofline
 from hwprof.report.text.alike_layers import Alike
 from hwprof.report.text.console import make_console
 from hwprof.report.text.page import Page
@@ -65,6 +66,20 @@ def test_times_beside_shares_of_means_are_means(in_turn: RunDirectory) -> None:
     assert columns["mean ms"] == [
         figures.milliseconds(one.time.mean_ns) for one in page.hottest() if one.time is not None
     ]
+
+
+def test_times_on_the_page_of_the_roofline_are_means_where_shares_are(in_turn: RunDirectory, tmp_path: Path) -> None:
+    for run, of_means in ((in_turn, True), (build(tmp_path / "usual", iterations=4), False)):
+        run.manifest.peaks = runs.under_roofs(tmp_path / f"peaks-{of_means}").manifest.peaks
+        document = builder.build(run)
+        said = io.StringIO()
+        hot_roofline.show(select(document, 8), Page(document, make_console(200, said)))
+        assert (" mean ms " in said.getvalue()) is of_means
+        assert ("ms, share: of mean times; GFLOP/s, of roof: by median times" in said.getvalue()) is of_means
+        time = next(one.time for one in document.parts["layers"].rows if one.path == "model.0.conv")  # type: ignore[attr-defined]
+        taken = time.mean_ns if of_means else time.median_ns
+        row = next(line.split() for line in said.getvalue().splitlines() if " model.0.conv " in line)
+        assert figures.milliseconds(taken) in row
 
 
 def test_usual_runs_are_not_uneven(tmp_path: Path) -> None:

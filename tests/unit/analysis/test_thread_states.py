@@ -10,6 +10,7 @@ from hwprof.analysis.states import ABSENT, BLOCKED, BUSY
 from hwprof.analysis.thread_states import Inference, absences, closed, moments
 from hwprof.run.schema import conform, empty
 from tests.support.made_up_threads import (
+    AT_WORK,
     WORKER,
     layers_of,
     spans_of,
@@ -33,9 +34,10 @@ def states(samples: pl.DataFrame, left: pl.DataFrame, lived: pl.DataFrame) -> di
     """What two threads did from 0 to 100, by (thread, state)."""
     calls = [("a", 0, 100)]
     spans = spans_of(calls, [(0, 100)])
-    inference = Inference.of(spans, layers_of(calls), [0])
+    away = absences(left, lives(samples, left, lived, None), samples, spans)
+    inference = Inference.of(spans, layers_of(calls), [0], away)
     sampled = samples.with_columns(layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32))
-    found = moments(sampled, absences(left, lives(samples, left, lived, None), samples, spans), inference)
+    found = moments(sampled, away, inference)
     rows = closed(found, inference.elapsed(), ["iteration"])
     return {(tid, state): ns for tid, state, ns in rows.select("tid", "state", "ns").iter_rows()}
 
@@ -82,6 +84,6 @@ def test_an_absence_that_has_lost_an_end_on_the_way_is_none() -> None:
 
 def test_a_call_has_its_begin_and_not_its_end() -> None:
     calls = [("a", 0, 10), ("b", 10, 20)]
-    inference = Inference.of(spans_of(calls, [(0, 20)]), layers_of(calls), [0])
+    inference = Inference.of(spans_of(calls, [(0, 20)]), layers_of(calls), [0], AT_WORK)
     first, *others = inference.calls(np.array([0, 9, 10, 19])).tolist()
     assert others[0] == first < others[1] == others[2]

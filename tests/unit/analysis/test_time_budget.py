@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.block_budgets import block_budgets
+from hwprof.analysis.layers import layer_table
 from hwprof.analysis.samples import attribute_samples
 from hwprof.analysis.states import ABSENT, BARRIER, BLOCKED, BUSY, PREEMPTED, WAITING
 from hwprof.analysis.thread_times import ThreadTimes
@@ -24,6 +25,7 @@ from hwprof.analysis.time_budget import (
     time_budget,
     without_awaited,
 )
+from hwprof.hardware import metrics
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.run.schema import empty
 from tests.support.made_up_passes import times_of
@@ -298,3 +300,43 @@ def test_a_modules_own_code_on_a_thread_of_its_own_is_its_own_whatever_runs_else
     times = attribute(spans, empty("counts"), modules, record).times
     own = dict(times.select("owner", "time_ns").iter_rows())
     assert (own["a (own)"], own["a.0"], own["b"]) == (80 * MS, 10 * MS, 95 * MS)
+
+
+def test_a_thread_that_works_beside_those_that_it_has_begun_has_that_and_not_its_waiting_for_them() -> None:
+    """``a`` begins a thread that calls ``a.0``, computes for 35 ms beside it, 5 of the processor's kept from it, and
+    joins it."""
+    calls = [("", 0, 100 * MS), ("a", 0, 100 * MS), ("a.0", 10 * MS, 90 * MS)]
+    threads = {
+        MAIN: [(35 * MS, BUSY), (5 * MS, PREEMPTED), (10 * MS, BUSY), (40 * MS, "lock"), (10 * MS, BUSY)],
+        WORKER: [(10 * MS, ABSENT), (80 * MS, BUSY), (10 * MS, ABSENT)],
+    }
+    times = times_of(threads, [(0, 100 * MS)], calls=calls, callers={"a.0": WORKER})
+    found = time_budget(times)
+    parts = {one["path"]: {part["part"]: part["ns"] for part in one["parts"] if part["ns"]} for one in nested(found)}
+    assert parts["a (own)"] == pytest.approx({"dispatch": 55 * MS, PREEMPTED: 5 * MS})
+    assert parts["a.0"] == pytest.approx({"dispatch": 80 * MS})
+    assert parts[None] == pytest.approx({"dispatch": 135 / 140 * 100 * MS, PREEMPTED: 5 / 140 * 100 * MS})
+    inner = found.filter(layer="a.0").select("part", "threads_ns").to_dicts()
+    of_threads = {one["part"]: one["threads_ns"] for one in inner if one["threads_ns"]}
+    assert of_threads == pytest.approx({"dispatch": 115 * MS, PREEMPTED: 5 * MS, BLOCKED: 40 * MS})
+    assert awaited(times)[None] == 0.0
+
+
+@pytest.mark.parametrize(("begins", "known"), [(10, False), (100, True)])
+def test_own_code_that_may_have_worked_beside_other_threads_has_no_rate(begins: int, known: bool) -> None:
+    """Its time is what no other layer ran in: 20 ms of 100, and its products took longer."""
+    calls = [("a", 0, 100 * MS), ("a.0", begins * MS, (begins + 80) * MS)]
+    spans = spans_of(calls, [(0, 200 * MS)], callers={"a.0": WORKER})
+    spans = spans.with_columns(span=pl.int_range(pl.len(), dtype=pl.Int64))
+    modules = layers([("a", "A", False), ("a.0", "C", True), ("", "Net", False)]).with_columns(
+        macs=pl.lit(4 * MS, pl.Int64), own_macs=pl.lit(4 * MS, pl.Int64)
+    )
+    record = PassRecord(name="measure", iterations=[IterationRecord(0, False, None, False)])
+    found = attribute(spans, empty("counts"), modules, record)
+    assert found.beside == (frozenset() if known else {"a (own)"})
+    machine_independent = metrics.independent()
+    table = layer_table(modules, found, machine_independent, 1)
+    rates = dict(table.metrics.select("owner", "gflops").iter_rows())
+    assert rates["a (own)"] == (pytest.approx(0.08) if known else None) and rates["a.0"] == pytest.approx(0.1)
+    assert table.beside == (() if known else ("a (own)",))
+    assert dict(table.rows.select("owner", "macs").iter_rows())["a (own)"] == 4 * MS

@@ -13,6 +13,7 @@ from hwprof.cli import app
 from hwprof.report.json import kept
 from hwprof.run import digests
 from hwprof.run.directory import RunDirectory
+from hwprof.run.schema import empty
 from tests.support import synthetic_variants as runs
 
 NEEDED = {"spans", "layers"}
@@ -51,16 +52,29 @@ def test_each_table_is_named_and_the_rest_stands(run: RunDirectory, capsys: pyte
         data = spoil(file)
         (run.path / kept.FILE).unlink(missing_ok=True)
         code, out, err = report(run, capsys, "--all")
-        if code:
-            assert not (run.path / kept.FILE).exists(), "it would be shown when the table is whole again"
-            assert code == 1 and len(err.splitlines()) == 1 and f"{file.name} of this run is damaged" in err, err
-            assert bool(out) == (file.stem not in NEEDED), file.name
-            stood += bool(out)
-        else:
-            assert out == whole[1], f"{file.name} is read by nobody"
+        assert not (run.path / kept.FILE).exists(), "it would be shown when the table is whole again"
+        assert code == 1 and len(err.splitlines()) == 1 and f"{file.name} of this run is damaged" in err, err
+        assert bool(out) == (file.stem not in NEEDED), file.name
+        stood += bool(out)
         file.write_bytes(data)
     assert stood >= 6
     assert report(run, capsys, "--all") == whole
+
+
+@pytest.mark.parametrize("table", ["mappings", "module_code"])
+def test_a_table_that_only_the_trace_or_another_page_is_made_of_is_told_too(
+    run: RunDirectory, capsys: pytest.CaptureFixture[str], table: str
+) -> None:
+    file = run.path / f"{table}.parquet"
+    if not file.exists():
+        empty(table).write_parquet(file)
+        run.manifest.tables[table] = [digests.of_file(file)]
+        run.save_manifest()
+    whole = report(run, capsys, "--all")
+    os.truncate(file, file.stat().st_size // 2)
+    for _ in range(2):
+        code, out, err = report(run, capsys, "--all")
+        assert (code, out) == (1, whole[1]) and f"{file.name} of this run is damaged" in err
 
 
 def test_no_figure_that_stands_is_another_one(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,15 @@ def test_snapshot(width: int, encoding: str, document: Document) -> None:
     assert_snapshot(f"roofline-{width}{'-ascii' if encoding == 'ascii' else ''}", "\n".join(lines) + "\n")
 
 
+def test_the_inference_has_one_rate(document: Document) -> None:
+    """Counted where that was done: what arithmetic says of the same time is another one."""
+    whole = part(document, Roofline).whole
+    assert whole is not None and whole.gflops_from == "counted"
+    lines = printed(document, 120).splitlines()
+    row = next(line.split() for line in lines if line.split()[:1] == ["inference"])
+    assert "210 GFLOP/s, 70% of this machine's GEMM peak" in lines[0] and row[3] == "210"
+
+
 @pytest.mark.parametrize("width", [40, 61, 80, 120, 200])
 def test_no_line_is_longer_than_the_width(width: int, document: Document) -> None:
     assert max(map(cell_len, printed(document, width).splitlines())) <= width

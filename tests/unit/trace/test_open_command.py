@@ -95,5 +95,25 @@ def test_a_trace_that_is_there_is_shown_beside_a_damaged_table(
     (run.path / "trace.pftrace").write_bytes(b"whole")
     (run.path / "samples.parquet").write_bytes(b"damaged")
     assert run_command(["open", str(run.path)]) == 0
-    assert "nothing is pinned: samples.parquet of this run is damaged" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "nothing is pinned: samples.parquet of this run is damaged" in said
+    assert "it is shown as it is: samples.parquet of this run is damaged" in said
+    assert (run.path / "trace.pftrace").read_bytes() == b"whole"
     assert [call["parameters"] for call in served] == [{}]
+
+
+@pytest.mark.parametrize("left", [0.5, 0.999, 0.0])
+def test_a_trace_that_was_cut_is_made_again_from_the_tables(
+    tmp_path: Path, served: list[dict[str, Any]], capfd: pytest.CaptureFixture[str], left: float
+) -> None:
+    run = synthetic_run.build(tmp_path)
+    assert run_command(["open", str(run.path)]) == 0
+    assert "does not end as it should" not in capfd.readouterr().err
+    trace = run.path / "trace.pftrace"
+    whole = trace.read_bytes()
+    os.truncate(trace, int(left * len(whole)))
+    assert run_command(["open", str(run.path)]) == 0
+    said = capfd.readouterr().err.splitlines()
+    assert said[0] == "trace.pftrace does not end as it should (it was cut, or an older hwprof wrote it)"
+    assert said[1].startswith("writing ") and trace.read_bytes() == whole
+    assert len(served) == 2
