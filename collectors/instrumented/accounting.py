@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -18,6 +17,7 @@ from collectors.instrumented.memory import Entries
 from collectors.instrumented.spill import Spill
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
+from hwprof import helper_threads
 
 PART: Final = 1 << 17
 """How many entries are added up at a time: their arrays stay in the processor's caches, and in memory that the process
@@ -135,8 +135,8 @@ def sum_entries(
         log.give_back()
         return keys, amounts
 
-    with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
-        keys, amounts = zip(*threads.map(sum_part, _parts(ends)), strict=True)
+    # numpy lets others run while it works on an array
+    keys, amounts = zip(*helper_threads.each(sum_part, _parts(ends), ADDING), strict=True)
     interval, thread, kernel = (np.concatenate(column) for column in zip(*keys, strict=True))
     columns = tuple(Column(parts) for parts in zip(*amounts, strict=True))
     return Sums(interval, thread, kernel, columns, log.edges, tids, tuple(kernels), spill)

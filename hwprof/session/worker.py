@@ -23,7 +23,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from hwprof import interrupts, processes
+from hwprof import (
+    helper_threads,  # noqa: F401 - what it binds must be Python's own: before the model's code runs
+    interrupts,
+    processes,
+)
 from hwprof.analysis.disturbed import is_disturbed
 from hwprof.errors import HwprofError
 from hwprof.hardware import cgroup, machine
