@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
@@ -20,6 +19,7 @@ from collectors.instrumented.memory import Entries
 from collectors.instrumented.spill import Spill
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
+from hwprof import helper_threads
 
 PART: Final = 1 << 17
 """How many entries are added up at a time: their arrays stay in the processor's caches, and in memory that the process
@@ -147,11 +147,11 @@ def sum_entries(
         log.give_back()
         return [*keys, narrowed(which)], number, amounts
 
-    with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
-        first = _first_alike(log, entries, ends, somebodys, threads)
-        different = somebodys[first == somebodys]
-        parts = [different[part] for part in _parts(np.cumsum(sizes[different]))]
-        keys, numbers, amounts = zip(*threads.map(sum_part, parts), strict=True)
+    first = _first_alike(log, entries, ends, somebodys)
+    different = somebodys[first == somebodys]
+    parts = [different[part] for part in _parts(np.cumsum(sizes[different]))]
+    # numpy lets others run while it works on an array
+    keys, numbers, amounts = zip(*helper_threads.each(sum_part, parts, ADDING), strict=True)
     columns = [np.concatenate(column) for column in zip(*keys, strict=True)]
     in_order = [amounts[place] for place in np.argsort(numbers, kind="stable")]
     facts_of = tuple(merged_column(parts) for parts in zip(*in_order, strict=True))
@@ -159,9 +159,7 @@ def sum_entries(
     return Sums(interval, thread, kernel, which, facts_of, log.edges, tids, tuple(kernels), spill)
 
 
-def _first_alike(
-    log: Log, entries: Entries, ends: Integers, intervals: Integers, threads: ThreadPoolExecutor
-) -> Integers:
+def _first_alike(log: Log, entries: Entries, ends: Integers, intervals: Integers) -> Integers:
     """Of each interval the first one with the very same entries: what a model does, it does again and again."""
 
     def digests(part: Integers) -> list[bytes]:
@@ -175,7 +173,7 @@ def _first_alike(
 
     parts = [intervals[part] for part in _parts(np.cumsum(np.diff(ends, prepend=0)[intervals]))]
     first: dict[bytes, int] = {}
-    alike = chain.from_iterable(threads.map(digests, parts))
+    alike = chain.from_iterable(helper_threads.each(digests, parts, ADDING))
     return np.array([first.setdefault(digest, one) for digest, one in zip(alike, intervals.tolist(), strict=True)], int)
 
 

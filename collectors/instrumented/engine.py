@@ -160,9 +160,9 @@ class Engine:
         self.instrumenting = False
 
     def _attach(self, place: Path | None) -> dict[str, Any]:
+        require_limits()
         import frida
 
-        require_limits()
         try:
             with helper_taken_away(place):
                 self._session = frida.attach(0)

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,9 @@ DESCRIPTORS: Final = 28
 SPACE_BYTES: Final = 1 << 30
 """Of addresses, so much is to be left; what each thread counts in is most of what comes."""
 
+IMPORT_BYTES: Final = 1830 << 20
+"""Of addresses, that importing frida takes: without them its library ends the process, with a page of its own."""
+
 FILE_BYTES: Final = 36 << 20
 """As large as its agent's file is (36,774,216 bytes), or a little more: where none may be as large it aborts the
 process."""
@@ -38,7 +42,7 @@ SPARE: Final = 6
 
 def require_limits() -> None:
     """Raises ``HwprofError`` where a limit of this process would be frida's end, and so its own, or have it wait for
-    ever for what it cannot get."""
+    ever for what it cannot get. To be asked before frida is imported."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1  # without the one that lists them
     if descriptors != resource.RLIM_INFINITY and descriptors - taken < DESCRIPTORS:
@@ -46,7 +50,8 @@ def require_limits() -> None:
         raise HwprofError(text, "raise the limit: ulimit -n 1024")
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    if space != resource.RLIM_INFINITY and space - used < SPACE_BYTES:
+    needed = SPACE_BYTES if "frida" in sys.modules else SPACE_BYTES + IMPORT_BYTES
+    if space != resource.RLIM_INFINITY and space - used < needed:
         text = f"{used >> 20} of {space >> 20} MiB of address space are in use, which leaves frida too little"
         raise HwprofError(text, "raise the limit: ulimit -v unlimited")
     file_bytes, _ = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -12,11 +12,11 @@ import subprocess
 import sysconfig
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from hwprof.errors import HwprofError, first_line
+from hwprof.helper_threads import HelperThread
 from hwprof.printable import printable
 
 PROGRAM: Final = "py-spy"
@@ -174,8 +174,7 @@ def _spawned(command: Sequence[str]) -> subprocess.Popen[bytes]:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-    with ThreadPoolExecutor(1, "hwprof-pyspy") as thread:
-        return thread.submit(spawn).result()
+    return HelperThread(spawn).result()
 
 
 def _may_watch(pid: int) -> None:

@@ -1,8 +1,11 @@
-"""What the worker says of the model beside what it measured: it calls the model twice more, and that may fail."""
+"""What the worker says of the model beside what it measured: it calls the model twice more, and that may fail, or take
+longer than the user wants to wait."""
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import polars as pl
 
@@ -14,35 +17,48 @@ from hwprof.workload.module_call import has_compiled
 from hwprof.workload.module_code import module_code
 from hwprof.workload.protocol import Workload
 
+HURRIED: Final = "interrupted before one more call of the model"
 
-def describe(workload: Workload) -> tuple[dict[str, pl.DataFrame], list[str]]:
+
+def describe(
+    workload: Workload, is_hurried: Callable[[], bool] = lambda: False
+) -> tuple[dict[str, pl.DataFrame], list[str]]:
     """The tables ``layers``, ``layer_calls`` and ``module_code``, and notes on what they lack. Whatever the model's
     code does in that call (it may count its calls, or know only the mode that it was measured in) costs MACs, bytes and
-    shapes, and nothing that was measured."""
+    shapes, and nothing that was measured. Where it ``is_hurried`` nothing is called that takes its time."""
     notes = []
     try:
-        layers, calls = layer_tables(workload)
+        if is_hurried() and not workload.shapes_suffice:
+            notes.append(f"MACs, bytes and shapes not available: {HURRIED}")
+            layers, calls = tables_without_call(workload)
+        else:
+            layers, calls = layer_tables(workload)
     except Interrupt:
         raise
     except BaseException as error:
         traceback.print_exc()
         notes.append(f"MACs, bytes and shapes not available: one more call of the model fails: {described(error)}")
         layers, calls = tables_without_call(workload)
-    layers = layers.with_columns(_denormal_shares(workload, layers["path"], notes))
+    layers = layers.with_columns(_denormal_shares(workload, layers["path"], notes, is_hurried))
     if has_compiled():
         layers = layers.with_columns(compiled=pl.col("compiled") | (pl.int_range(pl.len()) == 0))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
 
 
-def _denormal_shares(workload: Workload, paths: pl.Series, notes: list[str]) -> pl.Series:
-    """The column of ``layers``; nulls, and a note, where another call of the model fails."""
+def _denormal_shares(
+    workload: Workload, paths: pl.Series, notes: list[str], is_hurried: Callable[[], bool]
+) -> pl.Series:
+    """The column of ``layers``; nulls, and a note, where another call of the model fails, or is not made."""
+    found: Mapping[str, float] = {}
     try:
-        found = denormal_shares(workload)
+        if not is_hurried():
+            found = denormal_shares(workload)
+        elif not notes:
+            notes.append(f"denormal numbers are not counted: {HURRIED}")
     except Interrupt:
         raise
     except BaseException as error:
         traceback.print_exc()
-        found = {}
         if not notes:  # it has been said of the call before
             notes.append(f"denormal numbers are not counted: one more call of the model fails: {described(error)}")
     return pl.Series("denormal_share", [found.get(path) for path in paths], dtype=pl.Float64)

@@ -95,13 +95,17 @@ class RunningCollectors:
 
         return both
 
-    def stop(self, iterate: Callable[[str], None] = lambda name: None) -> dict[str, Collected]:
+    def stop(
+        self, iterate: Callable[[str], None] = lambda name: None, is_hurried: Callable[[], bool] = lambda: False
+    ) -> dict[str, Collected]:
         """Stops all; what each handed over. ``iterate`` is one more iteration, done for a collector (its name) that
-        looks only when the others have stopped, as often as it wants."""
+        looks only when the others have stopped, as often as it wants, until it ``is_hurried``."""
         collected = {}
         for name, collector in sorted(self.running.items(), key=lambda item: item[1].own_iterations > 0):
             with self.guard(name):
                 for _ in range(collector.own_iterations):
+                    if is_hurried():
+                        break
                     with collector.own_iteration():
                         iterate(name)
                 collected[name] = collector.stop()

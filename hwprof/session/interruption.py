@@ -132,11 +132,18 @@ class Held:
     seconds: the first one is noted (``came``), the second one raises as ever. One that ends a process comes a second
     time by itself: what is brought to its end may hang, and who has sent it sends no more."""
 
-    def __init__(self, tell: Callable[[str], object] = _tell_nobody, longest_s: float = LONGEST_HELD_S) -> None:
-        """``tell`` is called from another thread, with what becomes of the signal that has come."""
+    def __init__(
+        self,
+        tell: Callable[[str], object] = _tell_nobody,
+        longest_s: float = LONGEST_HELD_S,
+        hurry: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``tell`` is called from another thread, with what becomes of the signal that has come; ``hurry`` when one
+        comes, by its handler."""
         self.came = False
         self._tell = tell
         self._longest_s = longest_s
+        self._hurry = hurry
         self._noted: SimpleQueue[int | None] = SimpleQueue()  # a signal's handler may put, whatever it came upon
         self._thread: threading.Thread | None = None
         self._heed: Callable[[], object] = partial(signal.default_int_handler, signal.SIGINT, None)
@@ -196,6 +203,7 @@ class Held:
         for one in self._before:
             signal.signal(one, self._raise)
         self._noted.put(number)
+        self._hurry()
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         """The second one, which does not come a third time by itself: it would come upon what the second one ends."""

@@ -61,6 +61,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(path.read_bytes(), type=cls)
 
 
+GO_ON: Final = b"\n"
+ENOUGH: Final = b"!"
+"""What a worker is told by a byte, on a pipe of its own: that it is its turn (maybe twice), and that the user has asked
+for the end."""
+
+
 class PhaseBegins(msgspec.Struct, frozen=True, tag="phase"):
     """A new phase begins; ``total`` steps are expected where that is known."""
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +12,7 @@ from typing import Final
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from hwprof.helper_threads import Handover, HelperThread
 from hwprof.run.directory import write_table
 from hwprof.run.schema import TABLES
 from hwprof.run.tables import scan_table
@@ -108,39 +107,34 @@ class _Written:
     def __init__(self, folder: Path, table: str) -> None:
         self.table = table
         self._file = _new(folder, table)
-        self._next: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._write, name=f"hwprof writes {table}", daemon=True)
-        self._thread.start()
+        self._next: Handover[pl.DataFrame | None] = Handover()
+        try:
+            self._thread = HelperThread(self._write)
+        except RuntimeError:
+            self._file.unlink(missing_ok=True)
+            raise
 
     def add(self, rows: pl.DataFrame | None) -> None:
         """When those before are being written. Raises what writing raised."""
-        while self._failure is None:
-            with contextlib.suppress(queue.Full):
-                self._next.put(rows, timeout=LOOK_EVERY_S)
-                return
-        raise self._failure
+        while not self._next.put(rows, LOOK_EVERY_S):
+            if self._thread.has_ended():  # it takes no more
+                self._thread.result()
 
     def finish(self) -> Path:
         """The file, with all of them in it. Raises what writing raised: then there is no file."""
         try:
             self.add(None)
-            self._thread.join()
-            if self._failure is not None:
-                raise self._failure
+            self._thread.result()
         except BaseException:
             self._file.unlink(missing_ok=True)
             raise
         return self._file
 
     def _write(self) -> None:
-        try:
-            write_table(self._file, self.table, register_io_source(self._frames, schema=TABLES[self.table]))
-        except BaseException as error:
-            self._failure = error
+        write_table(self._file, self.table, register_io_source(self._frames, schema=TABLES[self.table]))
 
     def _frames(self, columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-        while (rows := self._next.get()) is not None:
+        while (rows := self._next.take()) is not None:
             yield rows if columns is None else rows.select(columns)
 
 

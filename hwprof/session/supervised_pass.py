@@ -87,7 +87,7 @@ class Pass:
         self._finished: Finished | None = None
         self._measuring = False
         self._halting = False
-        self._held = held or interruption.Held(partial(self._progress.tell, plan.name))
+        self._held = held or interruption.Held(partial(self._progress.tell, plan.name), hurry=self._hurry)
         self._asked = "interrupted by the user"
         self._predicted = ""
 
@@ -146,6 +146,11 @@ class Pass:
     def interrupted(self) -> bool:
         """Whether the end was asked for when all was measured: it is complete, and nothing shall follow."""
         return self._held.came
+
+    def _hurry(self) -> None:
+        """By a signal's handler, wherever it comes: all is measured, and what the worker still does takes long."""
+        if (started := self._started) is not None:
+            started[0].hurry()
 
     def heed(self) -> None:
         """Raises what asked for the end, if anything did."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import math
 import os
 import signal
 import sys
@@ -23,7 +24,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from hwprof import interrupts, processes
+from hwprof import (
+    helper_threads,  # noqa: F401 - what it binds must be Python's own: before the model's code runs
+    interrupts,
+    processes,
+)
 from hwprof.analysis.disturbed import is_disturbed
 from hwprof.errors import HwprofError
 from hwprof.hardware import cgroup, machine
@@ -32,7 +37,7 @@ from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import disturbance, over_time
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
-from hwprof.session.messages import Built, Finished, Order, Phase, PhaseBegins, Reached, Step
+from hwprof.session.messages import ENOUGH, Built, Finished, Order, Phase, PhaseBegins, Reached, Step
 from hwprof.session.plan import FEWEST, joint_sets, schedule, that_fit, with_bare
 from hwprof.session.precision import Precision
 from hwprof.session.quiet import wait_until_quiet
@@ -44,6 +49,9 @@ if TYPE_CHECKING:  # imported when the model is built
     import polars as pl
 
     from hwprof.workload.protocol import Stages
+
+LONG_S: Final = 0.5
+"""An iteration that takes longer is not done once more, not even in part, for a user who has asked for the end."""
 
 NAMED: Final = 3
 """Paths in a note."""
@@ -106,12 +114,14 @@ class _Worker:
             if descriptor is not None:
                 os.set_inheritable(descriptor, False)
         self._plan = order.plan
+        self._clock = time.monotonic  # the model's code may put another one there
         self._reporter = reporter
         self._recorder = SpanRecorder()
         self._collectors = RunningCollectors()
         self._enough = False  # for the user
         self._interrupted: str | None = None  # how far it came
         self._once_s: float | None = None  # the last iteration of the warm-up
+        self._shortest_s = math.inf  # of all iterations
         self._begin_ns: int | None = None  # of the first iteration after it
         self._notes: list[str] = []  # on the workload
         wanted = order.plan.precision
@@ -174,8 +184,13 @@ class _Worker:
         raises."""
         if not self._enough:
             with suppress(OSError):  # there is none, or that code has closed everything
-                self._enough = bool(os.read(self._turn, 1))
+                self._enough = ENOUGH in os.read(self._turn, 8)
         return self._enough
+
+    def _is_hurried(self) -> bool:
+        """When all is measured: whether another call of the model would take longer than the user wants to wait."""
+        told = self._is_told_to_stop() or self._interrupted is not None
+        return told and self._shortest_s > LONG_S
 
     def _wait_until_quiet(self) -> None:
         """Before the warm-up: after a rest, caches and frequency are not what they are at work."""
@@ -311,10 +326,12 @@ class _Worker:
         self._record.iterations.append(iteration)
         own = self._collectors.own_processes()
         before = disturbance.read(own)
+        began_s = self._clock()
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             self._workload.iterate(stage or self._recorder.stage, save_to, outputs.add)
             processes.end_copy(self._pid)
         found = disturbance.between(before, disturbance.read(own))
+        self._shortest_s = min(self._shortest_s, self._clock() - began_s)
         shown = outputs.checksum() if asked else None
         self._record.iterations[-1] = msgspec.structs.replace(iteration, disturbance=found, outputs=shown)
 
@@ -352,7 +369,7 @@ class _Worker:
 
     def _keep(self) -> None:
         self._reporter.send(PhaseBegins(Phase.COLLECTING))
-        collected = self._collectors.stop(self._iterate_once_more)
+        collected = self._collectors.stop(self._iterate_once_more, self._is_hurried)
         self._watch.remove()
         self._recorder.close()
         if unseen := self._watch.unseen():
@@ -377,7 +394,7 @@ class _Worker:
             from hwprof.session.description import describe
 
             self._reporter.send(PhaseBegins(Phase.DESCRIBING))
-            described, said = describe(self._workload)
+            described, said = describe(self._workload, self._is_hurried)
             notes = [*notes, *said]
             processes.end_copy(self._pid)
         for name, frame in described.items():

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from hwprof import polars_memory, processes
 from hwprof.session.bounded_log import BoundedLog
 from hwprof.session.fork_server import ForkServer
-from hwprof.session.messages import Inbox
+from hwprof.session.messages import ENOUGH, GO_ON, Inbox
 
 KILL_AFTER_S: Final = 3.0
 KILL_OTHERS_AFTER_S: Final = 0.5
@@ -100,8 +100,9 @@ class WorkerProcess:
         """Forked by the ``server`` where that can be: nothing stands before its command. ``weights``: a descriptor that
         it gets. Raises ``OSError``."""
         said, tells = os.pipe()
-        waits, self._lets_go = os.pipe()
+        waits, lets_go = os.pipe()
         self._read_end: int | None = said
+        self._lets_go: int | None = lets_go
         self._status: int | None = None
         descriptors = (tells, waits) if weights is None else (tells, waits, weights)
         try:
@@ -116,7 +117,7 @@ class WorkerProcess:
                 raise
         except BaseException:
             os.close(said)
-            os.close(self._lets_go)
+            os.close(lets_go)
             raise
         finally:
             os.close(tells)
@@ -136,10 +137,7 @@ class WorkerProcess:
 
     def go_on(self) -> None:
         """It is its turn."""
-        try:
-            os.write(self._lets_go, b"\n")
-        except BrokenPipeError:
-            return  # it is gone, as whoever listens will find
+        self._tell(GO_ON)
 
     def has_ended(self) -> bool:
         """Whether it is over, well or not."""
@@ -149,9 +147,17 @@ class WorkerProcess:
         """Tells it to come to an end with what it has, by a signal and by a byte: the signal is heard at once, unless
         the model's code keeps it from being heard."""
         if not self._child.has_ended():
-            with suppress(BrokenPipeError):
-                os.write(self._lets_go, b"\n")
+            self.hurry()
             os.kill(self.pid, signal.SIGINT)
+
+    def hurry(self) -> None:
+        """Tells it, by the byte alone, that nobody wants to wait for what can be left out. A signal's handler may."""
+        self._tell(ENOUGH)
+
+    def _tell(self, byte: bytes) -> None:
+        if self._lets_go is not None:
+            with suppress(BrokenPipeError):  # it is gone, as whoever listens will find
+                os.write(self._lets_go, byte)
 
     def wait_for_end(self) -> None:
         """Without taking note of it: its number stays its own."""
@@ -178,8 +184,10 @@ class WorkerProcess:
 
     def _end(self) -> None:
         if self._read_end is not None:
+            lets_go, self._lets_go = self._lets_go, None  # first: see ``hurry``
             os.close(self._read_end)
-            os.close(self._lets_go)
+            if lets_go is not None:
+                os.close(lets_go)
             self._read_end = None
         if self._status is not None:
             return

@@ -116,6 +116,52 @@ def test_what_asks_for_the_end_of_a_pass_that_measures_keeps_it(
     assert "Try: collect again" in printed
 
 
+SLOW = """
+import time
+import torch
+class Slow(torch.nn.Linear):
+    made_ns = 0  # of each worker its own
+    def forward(self, x):
+        with open(f"calls-{self.made_ns}", "a") as file:
+            file.write(".")
+        time.sleep(0.8)
+        return super().forward(x)
+def model():
+    Slow.made_ns = time.monotonic_ns()
+    return Slow(3, 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "passes", "before"),
+    [
+        ("while the measure pass measures", "measure", 3),
+        ("while its layers are described", "measure", 6),  # by the first of two calls
+        ("while the trace pass measures", "measure,trace", 3),
+        ("while a collector looks alone", "measure,trace", 6),  # in the first of its three iterations
+    ],
+)
+def test_no_further_call_of_a_slow_model_begins_once_the_end_is_asked_for(
+    tmp_path: Path, when: str, passes: str, before: int
+) -> None:
+    """Three times as long as the iteration that was under way took one who had asked once."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    options = ("--model", "slow:model", "--input-shape", "1,3", "--warmup", "1", "--iterations", "4", "--no-peaks")
+    process = start_hwprof("collect", *options, "--passes", passes, cwd=tmp_path)
+    calls: list[Path] = []
+    while len(calls) < 1 + passes.count(",") or len(calls[-1].read_text()) < before:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+        calls = sorted(tmp_path.glob("calls-*"), key=lambda file: int(file.name.removeprefix("calls-")))
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 130 and messages(errors)[-1].startswith("hwprof: interrupted"), errors
+    assert len(calls[-1].read_text()) == before, when
+    found = RunDirectory.latest(tmp_path / "results").find_pass(passes.split(",")[-1])
+    assert found is not None and found.status == "completed"
+
+
 @pytest.mark.parametrize("time_s", [0.2, 3.0])
 def test_a_pass_goes_on_for_as_long_as_it_is_told(tmp_path: Path, time_s: float) -> None:
     (tmp_path / "counts.py").write_text(COUNTS)

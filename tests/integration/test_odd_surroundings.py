@@ -143,6 +143,16 @@ def test_a_limit_of_processor_time_is_not_told_as_one_of_memory_alone(tmp_path: 
     assert "ulimit -t" in line
 
 
+def test_where_frida_cannot_be_loaded_the_limit_of_addresses_is_named(tmp_path: Path) -> None:
+    """Loading it ended the worker with exit code 2, which was told as the model's doing."""
+    require_module("torch")
+    require_module("frida")
+    passes = ("--counters", "instrumented", *(option for option in QUICK if option != "--no-instrumented"))
+    done = limited(resource.RLIMIT_AS, 2_600_000 << 10, "collect", *IDENTITY, *passes, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "address space are in use" in messages(done.stderr)[-1] and "ulimit -v" in messages(done.stderr)[-1]
+
+
 def test_a_limit_of_the_size_of_files_says_so(tmp_path: Path) -> None:
     require_module("torch")
     done = limited(resource.RLIMIT_FSIZE, 2048, "collect", *IDENTITY, *QUICK, cwd=tmp_path)

@@ -1,5 +1,5 @@
-"""A model that prints without end, and one that stops its own process: neither fills the disk, or is waited for without
-a word."""
+"""A model that prints without end, one that stops its own process, and some that take Python's threads away: none of
+them fills the disk, or is waited for without a word."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from collectors.pyspy import watcher
 from hwprof.run.directory import RunDirectory
 from hwprof.session.bounded_log import BOUND_BYTES, KEPT_BYTES
 from tests.support.acting_model import ACTING
-from tests.support.command import collect, start_hwprof
+from tests.support.command import collect, hwprof, start_hwprof
 from tests.support.requirements import require_module
 
 QUICK = ("--input-shape", "1,3", "--warmup", "1", "--passes", "measure", "--no-instrumented")
 MODELS = (
     ACTING
     + """
-import os, signal
+import os, signal, threading
 from pathlib import Path
+from threading import Thread
 HERE = Path.cwd()
 def printing():
     def speak(call):
@@ -30,6 +32,11 @@ def printing():
         print(20_000_000 * "y", flush=True)
     return Does(speak)
 def stopping(): return Does(lambda call: os.kill(os.getpid(), signal.SIGSTOP) if call == 4 else None)
+def threadless(): return Does(lambda _: setattr(Thread, "start", lambda _: None))
+def bodiless(): return Does(lambda _: vars(Thread).get("_bootstrap_inner") and delattr(Thread, "_bootstrap_inner"))
+class Other:
+    def __init__(self, *_, **__): self.start = self.join = lambda: None
+def replaced(): return Does(lambda _: setattr(threading, "Thread", Other))
 """
 )
 
@@ -64,6 +71,20 @@ def test_a_worker_that_stopped_itself_is_told_of_and_goes_on(place: Path) -> Non
     (note,) = [note for note in notes(RunDirectory.latest(place / "results")) if "stopped" in note]
     seconds = re.search(r"pass measure: .* for (\d+) s", note)
     assert seconds and int(seconds[1]) >= 11
+
+
+@pytest.mark.parametrize("factory", ["threadless", "bodiless", "replaced"])
+def test_what_takes_pythons_threads_away_is_measured_all_the_same(factory: str, place: Path) -> None:
+    """py-spy's start waited for ever for a thread that did not begin."""
+    options = ("--input-shape", "1,3", "--warmup", "1", "--iterations", "3", "--no-instrumented", "--no-peaks")
+    done = hwprof("collect", "--model", f"mine:{factory}", *options, cwd=place, timeout_s=120)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.latest(place / "results")
+    assert [one.name for one in run.manifest.passes if one.end_ns] == ["measure", "trace"]
+    trace = run.find_pass("trace")
+    states = {one.name: one.state for one in trace.collectors} if trace is not None else {}
+    if watcher.found() is not None:
+        assert states["pyspy"] == "ran"
 
 
 def notes(run: RunDirectory) -> list[str]:

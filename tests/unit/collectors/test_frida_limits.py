@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import resource
+import sys
+from pathlib import Path
 
 import pytest
 
-from collectors.instrumented.frida_helper import FILE_BYTES, require_limits
+from collectors.instrumented.frida_helper import FILE_BYTES, IMPORT_BYTES, SPACE_BYTES, require_limits
 from hwprof.errors import HwprofError
 
 
@@ -37,4 +39,16 @@ def test_they_are_named_with_what_raises_them(
         require_limits()
         return
     with pytest.raises(HwprofError, match=says):
+        require_limits()
+
+
+def test_importing_it_takes_more_addresses_than_what_comes_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its library's own runtime ended the process, before the limits were looked at."""
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    allowed = used + SPACE_BYTES + IMPORT_BYTES // 2
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (allowed, allowed))
+    monkeypatch.setitem(sys.modules, "frida", sys)
+    require_limits()
+    monkeypatch.delitem(sys.modules, "frida")
+    with pytest.raises(HwprofError, match="address space"):
         require_limits()

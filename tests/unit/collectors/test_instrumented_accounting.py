@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +55,17 @@ def sums(made: Log, nobodys: Sequence[int] = ()) -> Sums:
 
 def rows(counted: Counted, *columns: str) -> list[tuple[int, ...]]:
     return list(zip(*(getattr(counted, column).tolist() for column in columns), strict=True))
+
+
+def test_it_is_added_up_though_the_models_code_has_replaced_pythons_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = log([7], [(0, 0, number) for number in range(1, 6)], [1, 2, 3, 4, 5])
+    monkeypatch.setattr(accounting, "PART", 1)
+
+    def refuse(_: threading.Thread) -> None:
+        raise AssertionError("it would begin nothing")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert len(sums(made).interval) == 5
 
 
 def test_a_span_has_what_was_executed_between_its_edges() -> None:

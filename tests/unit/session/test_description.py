@@ -89,6 +89,17 @@ def test_one_that_fails_then_has_its_layers_without_figures(error: BaseException
     assert tables["layer_calls"].is_empty()
 
 
+def test_where_the_user_does_not_want_to_wait_nothing_is_called_that_takes_its_time() -> None:
+    tables, (note,) = describe(Once(Failing(RuntimeError("called")), torch.zeros(1, 3)), lambda: True)
+    assert note == "MACs, bytes and shapes not available: interrupted before one more call of the model"
+    assert tables["layers"].select("path", "parameters", "macs").rows() == [("", 8, None), ("inner", 8, None)]
+    quick = Once(nn.Sequential(nn.Linear(3, 2)), torch.zeros(1, 3))
+    quick.shapes_suffice = True  # nothing is computed
+    tables, (note,) = describe(quick, lambda: True)
+    assert note == "denormal numbers are not counted: interrupted before one more call of the model"
+    assert tables["layers"].filter("leaf").select("path", "macs", "denormal_share").rows() == [("0", 6, None)]
+
+
 def test_the_users_ctrl_c_is_no_failure_of_the_model() -> None:
     with pytest.raises(Interrupt):
         describe(Once(Failing(Interrupt()), torch.zeros(1, 3)))

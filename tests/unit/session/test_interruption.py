@@ -71,6 +71,18 @@ def test_what_comes_while_it_is_held_is_heeded_later_and_a_second_one_at_once(nu
         held.end()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, *ENDING])
+def test_who_is_held_up_by_it_hears_at_once_that_it_has_come(number: signal.Signals) -> None:
+    heard: list[int] = []
+    with signals_interrupt():
+        held = Held(hurry=lambda: heard.append(number))
+        held.begin()
+        assert not heard
+        signal.raise_signal(number)
+        assert heard == [number]
+        held.end()
+
+
 @pytest.mark.parametrize("number", ENDING)
 def test_one_that_ends_a_process_is_not_held_for_long(number: signal.Signals) -> None:
     """What is brought to its end may hang, and nobody sends a second one."""

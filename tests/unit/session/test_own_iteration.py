@@ -51,6 +51,16 @@ def test_it_comes_when_the_others_have_stopped() -> None:
     assert log == ["quiet stops", "loud begins", "iteration for loud", "loud ends", "loud stops"]
 
 
+def test_there_are_no_more_when_the_user_does_not_want_to_wait() -> None:
+    log: list[str] = []
+    loud = Loud(log)
+    loud.own_iterations = 5
+    collectors = RunningCollectors()
+    collectors.running = {"loud": loud}
+    collectors.stop(lambda name: log.append("iteration"), lambda: log.count("iteration") == 2)
+    assert log.count("iteration") == 2 and log[-1] == "loud stops"
+
+
 def test_there_are_as_many_as_it_wants() -> None:
     log: list[str] = []
     loud = Loud(log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import polars as pl
@@ -28,6 +29,19 @@ def test_all_of_them_are_there_wherever_they_lie(tmp_path: Path, many: int) -> N
         found.add("series", rows(value))
     assert held(found) == [0, 1, 2, 3, 4]
     assert len(list(tmp_path.iterdir())) == (many < 100)
+
+
+def test_they_are_written_though_the_models_code_has_replaced_pythons_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise AssertionError("it would begin nothing")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    found = PassRows(tmp_path, 1)
+    for value in range(3):
+        found.add("series", rows(value))
+    assert held(found) == [0, 1, 2]
 
 
 def test_without_a_folder_they_are_in_memory(tmp_path: Path) -> None:
