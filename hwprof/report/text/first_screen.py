@@ -15,7 +15,7 @@ from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.stages import Stage, Stages
 from hwprof.report.document.threads import Threads
 from hwprof.report.document.time_budget import TimeBudget
-from hwprof.report.text import alike_layers, figures, first_layers, noise, to_do
+from hwprof.report.text import alike_layers, figures, first_layers, noise, roofline, to_do
 from hwprof.report.text.grid import fit, table
 from hwprof.report.text.layers import rows_sum_ns, shares_of
 from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, by_few_samples, facts, named, preempted
@@ -92,11 +92,13 @@ def _headline(page: Page) -> list[str]:
             words.append(figures.images(workload))
     if page.whole is not None and page.whole.time is not None:
         words.append(f"{figures.time_with_spread(page.whole.time, page.glyphs)} ms")
-    images_per_s, gflops = _images_per_s(page), page.whole.metrics.get("gflops") if page.whole is not None else None
+    images_per_s, roofs = _images_per_s(page), page.part(Roofline)
+    modelled = page.whole.metrics.get("gflops") if page.whole is not None else None
+    gflops = modelled if roofs is None or modelled is None else roofline.of_inference(roofs)[0]
     if images_per_s is not None:
         words.append(f"{figures.three_digits(images_per_s)} images/s")
     if gflops is not None and gflops >= LEAST_GFLOPS:
-        words.append(f"{figures.three_digits(gflops)} GFLOP/s{_of_peak(page.part(Roofline))}")
+        words.append(f"{figures.three_digits(gflops)} GFLOP/s{_of_peak(roofs)}")
     return words or [document.run.name]
 
 
@@ -111,12 +113,13 @@ def _images_per_s(page: Page) -> float | None:
 def _of_peak(roofs: Roofline | None) -> str:
     """Of what the library's large product attains; where other kernels attain more, of the processor's own; nothing
     where there are no peaks, these are too low, or are not of what it multiplies."""
-    if roofs is None or roofs.share_of_gemm is None:
+    gflops, share = roofline.of_inference(roofs) if roofs is not None else (None, None)
+    if roofs is None or gflops is None or share is None:
         return ""
-    if roofs.share_of_gemm <= 1:
-        return f", {roofs.share_of_gemm:.0%} of GEMM peak"
-    share = (roofs.analytic_gflops or 0.0) / roofs.fp32_gflops
-    return f", {share:.0%} of FP32 peak" if share <= 1 else ""
+    if share <= 1:
+        return f", {share:.0%} of GEMM peak"
+    of_fp32 = gflops / roofs.fp32_gflops
+    return f", {of_fp32:.0%} of FP32 peak" if of_fp32 <= 1 else ""
 
 
 def _circumstances(page: Page) -> list[str]:

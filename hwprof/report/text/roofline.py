@@ -67,17 +67,25 @@ def code_note(shown: Sequence[Column], note: str = CODE_NOTE) -> str:
     return footnotes.of_columns(shown, {BOUND: note})
 
 
+def of_inference(part: Roofline) -> tuple[float | None, float | None]:
+    """GFLOP/s of the inference, counted where operations were counted, and which share that is of the GEMM peak."""
+    gflops = part.analytic_gflops if part.whole is None or part.whole.gflops is None else part.whole.gflops
+    if gflops is None or part.share_of_gemm is None or not part.analytic_gflops:
+        return gflops, None
+    return gflops, part.share_of_gemm * gflops / part.analytic_gflops
+
+
 def in_words(part: Roofline, page: Page) -> str:
     """``3.2 images/s, 223 GFLOP/s, 61% of the GEMM peak``: the rate that the inference's row below has, counted where
     operations were counted."""
     words = []
     if part.images_per_s is not None:
         words.append(f"{figures.three_digits(part.images_per_s)} images/s")
-    gflops = part.analytic_gflops if part.whole is None or part.whole.gflops is None else part.whole.gflops
+    gflops, share = of_inference(part)
     if gflops is not None:
         words.append(f"{figures.three_digits(gflops)} GFLOP/s")
-    if gflops is not None and part.share_of_gemm is not None and part.analytic_gflops:
-        words.append(f"{part.share_of_gemm * gflops / part.analytic_gflops:.0%} of this machine's GEMM peak")
+    if share is not None:
+        words.append(f"{share:.0%} of this machine's GEMM peak")
     return ", ".join(words) or f"{page.document.whole} against this machine's peaks"
 
 
