@@ -70,6 +70,8 @@ class SliceFigures:
     def _metrics(self, derived: pl.DataFrame, slices: int, annotations: Annotations) -> list[bytes]:
         """By their names, and what is to be known of where they come from."""
         names = [name for name in derived.columns if name not in ("span", "owner")]
+        if not names:
+            return [b""] * slices
         there = derived.select(pl.col(names).is_not_null()).to_numpy()
         row, column = np.nonzero(there)
         values = derived.select(pl.col(names).cast(pl.Float64).fill_null(0.0)).to_numpy()[row, column]

@@ -68,7 +68,7 @@ class Layers(Part, kw_only=True, frozen=True):
     counters: Counters
     modules: list[Module]  # those around the layers, by their own spans
     irregular: list[str]  # layers that some iterations call more often than others, or not at all
-    uncounted_in: str | None = None  # the pass that the rows' uncounted_ns is of
+    uncounted_in: str | None = None  # the pass that the rows' uncounted_ns is of; null: none has any
     beside: tuple[str, ...] = ()  # own code that worked beside threads that it began, of an unknown part: no rates
 
     @property
@@ -86,9 +86,11 @@ def build(analysis: RunAnalysis) -> Layers | Unavailable:
         return Unavailable("no pass was completed")
     checks = {path: FlopCheck(**vars(check)) for path, check in analysis.flop_checks.items()}
     found = of_figures(analysis.figures.layers, analysis.counting, analysis.tracing, checks)
+    found = msgspec.structs.replace(found, modules=_modules(analysis.module_times))
     of = analysis.counted.record if analysis.counted is not None else analysis.main
-    uncounted_in = of.name if of is not None else None
-    return msgspec.structs.replace(found, modules=_modules(analysis.module_times), uncounted_in=uncounted_in)
+    if of is None or all(row.uncounted_ns is None for row in found.every):
+        return found
+    return msgspec.structs.replace(found, uncounted_in=of.name)
 
 
 def _modules(found: pl.DataFrame | None) -> list[Module]:
