@@ -44,6 +44,11 @@ class Annotations:
         """
         return self._fields(packets.EVENT_ANNOTATION, annotations)
 
+    def integer(self, name: str, value: int) -> bytes:
+        """The same of one that is not negative."""
+        encoded = (self._keys.get(name) or self._key(name)) + INT + varint(value)
+        return packets.EVENT_ANNOTATION + varint(len(encoded)) + encoded
+
     def _fields(self, tag: bytes, entries: Mapping[str, Any]) -> bytes:
         parts: list[bytes] = []
         doubles = self._doubles.get(tag) or self._doubles.setdefault(tag, {})

@@ -183,25 +183,27 @@ class EventSequence(PacketSequence):
         *,
         category: str | None = None,
         annotations: Mapping[str, Any] | None = None,
-        further: bytes = b"",
         flows: Sequence[int] = (),
         terminating_flows: Sequence[int] = (),
     ) -> None:
-        """Begins a slice; annotations are numbers, booleans, strings, and sequences and mappings of those; ``further``
-        ones are encoded already, by ``annotations``."""
-        fields = [_TYPE[EventType.BEGIN], packets.EVENT_NAME, varint(self._interned.number(Table.NAMES, name))]
-        if category is not None:
-            fields += packets.EVENT_CATEGORY, varint(self._interned.number(Table.CATEGORIES, category))
-        if annotations:
-            fields.append(self.annotations.encode(annotations))
-        fields.append(further)
-        fields += [packets.fixed64(47, flow) for flow in flows]
-        fields += [packets.fixed64(48, flow) for flow in terminating_flows]
-        self._event(time_ns, b"".join(fields))
+        """Begins a slice; annotations are numbers, booleans, strings, and sequences and mappings of those."""
+        known = self.annotations.encode(annotations) if annotations else b""
+        self._event(time_ns, self.beginning(name, category) + known + flow_fields(flows, terminating_flows))
+
+    def beginning(self, name: str, category: str | None = None) -> bytes:
+        """What begins the event that begins a slice, for ``write_encoded``: annotations and flows follow."""
+        fields = _TYPE[EventType.BEGIN] + packets.EVENT_NAME + varint(self._interned.number(Table.NAMES, name))
+        if category is None:
+            return fields
+        return fields + packets.EVENT_CATEGORY + varint(self._interned.number(Table.CATEGORIES, category))
+
+    def write_encoded(self, times_ns: Sequence[int], events: Sequence[bytes]) -> None:
+        """Writes events that are encoded; raises ``ValueError`` where a time is smaller than the one before."""
+        self._write_encoded(times_ns, packets.TRACK_EVENT, events)
 
     def end(self, time_ns: int) -> None:
         """Ends the slice begun last that is still open."""
-        self._event(time_ns, _TYPE[EventType.END])
+        self._event(time_ns, SLICE_END)
 
     def count(self, time_ns: int, value: int | float) -> None:
         """A counter's value from now on."""
@@ -256,3 +258,12 @@ def _figure(figures: npt.NDArray[np.int64] | npt.NDArray[np.float64], present: n
 
 
 _TYPE: Final = {kind: packets.EVENT_TYPE + varint(kind) for kind in EventType}
+
+SLICE_END: Final = _TYPE[EventType.END]
+"""The event that ends the slice begun last that is still open, for ``write_encoded``."""
+
+
+def flow_fields(flows: Sequence[int], terminating: Sequence[int]) -> bytes:
+    """Of an event that these begin or end at."""
+    fields = [packets.fixed64(47, flow) for flow in flows]
+    return b"".join(fields + [packets.fixed64(48, flow) for flow in terminating])

@@ -46,6 +46,23 @@ class PacketSequence:
         )
         self._time_ns = time_ns
 
+    def _write_encoded(self, times_ns: Sequence[int], field: bytes, bodies: Sequence[bytes]) -> None:
+        """A packet for each body; strings that they interned come before all of them."""
+        if not times_ns:
+            return
+        before = self._begin_at(times_ns[0])
+        if new := self._interned.take():
+            self._file.write(packets.packet(self._start, new))
+        head, parts = self._start + packets.TIMESTAMP, list[bytes]()
+        for time_ns, body in zip(times_ns, bodies, strict=True):
+            if time_ns < before:
+                raise ValueError(f"the event at {time_ns} ns comes after one at {before} ns")
+            inner = head + varint(time_ns - before) + field + varint(len(body)) + body
+            parts += packets.PACKET, varint(len(inner)), inner
+            before = time_ns
+        self._file.write(b"".join(parts))
+        self._time_ns = before
+
     def _write_packets(self, time_ns: Ints, field: bytes, body: Sequence[Column]) -> None:
         """A packet for each row of ``body``."""
         rows = len(time_ns)

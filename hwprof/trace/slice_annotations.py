@@ -13,10 +13,14 @@ import polars as pl
 
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.analysed import NOTHING, Analysed
-from hwprof.trace.annotations import Annotations, SharedAnnotations
+from hwprof.trace.annotations import SharedAnnotations
+from hwprof.trace.encoder import EventSequence
 from hwprof.trace.iteration_slices import IterationSlices
 from hwprof.trace.slice_figures import SliceFigures
 from hwprof.trace.slice_metrics import PLAIN, MetricOrigins
+
+COLUMNS: Final = ("span", "iteration", "warmup", "kind", "path", "call", "input_shapes")
+"""Of the spans table: all that annotations are made of."""
 
 NAMELESS: Final = "(root)"
 """The name of the module that has none: the model itself."""
@@ -69,22 +73,24 @@ class SliceAnnotations:
         """The annotations of one row of the spans table, but for ``figures``."""
         return {"span": span["span"], **self._of_iteration(span), **self._of_place(span)}
 
-    def encoder(self, annotations: Annotations) -> Callable[[Mapping[str, Any]], bytes]:
-        """The same, encoded: what many slices share once."""
-        encode = annotations.encode
+    def encoder(self, sequence: EventSequence) -> Callable[[tuple[Any, ...]], bytes]:
+        """How a slice (its ``COLUMNS``) begins in a sequence: name, category and the same, encoded: what many slices
+        share once."""
+        encode = sequence.annotations.encode
         by_iteration: dict[tuple[Any, ...], bytes] = {}
-        by_place: dict[tuple[Any, ...], bytes] = {}
+        by_place: dict[tuple[Any, ...], tuple[bytes, bytes]] = {}
 
-        def encoded(span: Mapping[str, Any]) -> bytes:
-            iteration = span["iteration"], span["warmup"]
-            place: tuple[Any, ...] = span["kind"], span["path"], span["call"], span["warmup"], span["input_shapes"]
-            if span["kind"] == "iteration":
-                place += iteration
-            return (
-                encode({"span": span["span"]})
-                + (by_iteration.get(iteration) or by_iteration.setdefault(iteration, encode(self._of_iteration(span))))
-                + (by_place.get(place) or by_place.setdefault(place, encode(self._of_place(span))))
-            )
+        def encoded(span: tuple[Any, ...]) -> bytes:
+            iteration, place = span[1:3], span[2:]
+            if place[1] == "iteration":
+                place = span[1:]
+            if place not in by_place:
+                row = dict(zip(COLUMNS, span, strict=True))
+                by_place[place] = sequence.beginning(self.name(row), row["kind"]), encode(self._of_place(row))
+            if iteration not in by_iteration:
+                by_iteration[iteration] = encode(self._of_iteration(dict(zip(COLUMNS, span, strict=True))))
+            beginning, of_place = by_place[place]
+            return beginning + sequence.annotations.integer("span", span[0]) + by_iteration[iteration] + of_place
 
         return encoded
 

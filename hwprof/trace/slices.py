@@ -9,14 +9,17 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hwprof.trace.encoder import Events, EventSequence, Flows, Numbers
+from hwprof.trace.encoder import SLICE_END, Events, EventSequence, Flows, Numbers, flow_fields
 from hwprof.trace.nesting import EDGES_PER_NS, END_OF_TIME, Ints, Lane, NestedEvents, edges, outer_first, parents
 from hwprof.trace.packets import EventType
-from hwprof.trace.slice_annotations import NAMELESS, SliceAnnotations
+from hwprof.trace.slice_annotations import COLUMNS, NAMELESS, SliceAnnotations
 from hwprof.trace.slice_figures import Known
 
-AT_ONCE: Final = 2048
-"""Slices whose figures are encoded at a time: some hundred thousand of these."""
+FIGURES: Final = 100_000
+"""Counts of slices that are encoded at a time, about."""
+
+FEWEST: Final = 256
+"""Slices at a time, however many counts each has."""
 
 
 @dataclass(frozen=True)
@@ -89,29 +92,26 @@ def write_annotated(
 
     ``flows`` has the flows of a row: that end there if it is their ``target``, else that begin there.
     """
-    rows, numbers = spans[placed.rows].to_dicts(), spans["span"].to_numpy()[placed.rows]
-    known_of = facts.encoder(placed.sequence.annotations)
+    rows = spans.select(COLUMNS)[placed.rows].rows()
+    numbers = spans["span"].to_numpy()[placed.rows]
+    at_once = max(FEWEST, FIGURES // (known.counts.height // max(len(spans), 1) + 1))
+    sequence, encoded = placed.sequence, facts.encoder(placed.sequence)
     figures: list[bytes] = []  # of some of them, from row ``at`` on
-    at = 0
-    for row, is_begin, time_ns in zip(
-        placed.events.row.tolist(), placed.events.is_begin.tolist(), placed.times_ns().tolist(), strict=True
-    ):
+    at, written = 0, 0
+    times_ns, events = placed.times_ns().tolist(), list[bytes]()
+    for row, is_begin in zip(placed.events.row.tolist(), placed.events.is_begin.tolist(), strict=True):
         if not is_begin:
-            placed.sequence.end(time_ns)
+            events.append(SLICE_END)
             continue
         if not at <= row < at + len(figures):
-            at = row
-            figures = facts.figures.encoded(known, numbers[at : at + AT_ONCE], placed.sequence.annotations)
-        span = rows[row]
+            sequence.write_encoded(times_ns[written : written + len(events)], events)
+            at, written, events = row, written + len(events), []
+            figures = facts.figures.encoded(known, numbers[at : at + at_once], sequence.annotations)
         attached = flows.get(int(placed.rows[row]), ())
-        placed.sequence.begin(
-            time_ns,
-            facts.name(span),
-            category=span["kind"],
-            further=known_of(span) + figures[row - at],
-            flows=() if target else attached,
-            terminating_flows=attached if target else (),
+        events.append(
+            encoded(rows[row]) + figures[row - at] + flow_fields(() if target else attached, attached if target else ())
         )
+    sequence.write_encoded(times_ns[written:], events)
 
 
 def write_columns(

@@ -10,7 +10,7 @@ from hwprof.run.schema import conform
 from hwprof.trace.analysed import NOTHING, Analysed
 from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.iteration_slices import IterationSlices
-from hwprof.trace.slice_annotations import OWN, SliceAnnotations
+from hwprof.trace.slice_annotations import COLUMNS, OWN, SliceAnnotations
 from tests.support import trace_decoding as decoding
 
 MAIN = 10
@@ -96,11 +96,12 @@ def test_no_argument_of_ours_is_free_for_a_metric() -> None:
 def test_what_slices_share_is_encoded_once_and_for_each(span: dict[str, Any]) -> None:
     _, sequence = decoding.sequence()
     slices, encode = slices_of(ANALYSED), sequence.annotations.encode
-    encoded = slices.encoder(sequence.annotations)
+    encoded = slices.encoder(sequence)
     for number in range(2):
         for other in (SPAN, SPAN | span):
             row = other | {"span": number}
-            assert encoded(row) == encode(slices.of(row))
+            columns = tuple(row[name] for name in COLUMNS)
+            assert encoded(columns) == sequence.beginning(slices.name(row), str(row["kind"])) + encode(slices.of(row))
 
 
 def test_what_the_analysis_knows_of_a_layer_is_of_measured_iterations_and_its_own_passes() -> None:

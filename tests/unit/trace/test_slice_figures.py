@@ -42,8 +42,8 @@ def found(
     file, sequence = decoding.sequence()
     numbers = spans or [SPAN]
     encoded = SliceFigures({MAIN, None}, {"span"}, origins).encoded(known, np.array(numbers), sequence.annotations)
-    for time_ns, further in enumerate(encoded):
-        sequence.begin(time_ns, "slice", further=further)
+    beginning = sequence.beginning("slice")
+    sequence.write_encoded(range(len(encoded)), [beginning + further for further in encoded])
     return [event.annotations for event in decoding.events(file)]
 
 
