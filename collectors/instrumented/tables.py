@@ -75,7 +75,7 @@ class Tables:
     def _cpu_times(self, spans: Sequence[CountedSpan], edges: Integers, windows_ns: Integers) -> pl.DataFrame:
         """Two rows a span: what the counted threads took, and the others; none where that is not known. ``edges``: of
         each span, in the log."""
-        at_edges = self.log.cpu_times_ns[edges]  # spans, begin and end, process and uncounted
+        at_edges = self._cpu_times_ns[edges]  # spans, begin and end, process and uncounted
         known = (at_edges[:, :, 0] >= 0).all(axis=1)
         process_ns, uncounted_ns = np.diff(at_edges[known], axis=1)[:, 0].T
         of_spans = {
@@ -108,6 +108,10 @@ class Tables:
         return kernels_table(self._tallies[0].sums.kernels)
 
     @cached_property
+    def _cpu_times_ns(self) -> Integers:
+        return without_peaks(self.log.cpu_times_ns)
+
+    @cached_property
     def _edges(self) -> Integers:
         """For each edge of the spans its number in the log, which also has those that end progress."""
         return np.setdiff1d(np.arange(self.first_edge, self.log.edges), np.array(self.progress, dtype=np.int64))
@@ -135,6 +139,18 @@ class Tables:
             tallies.append(Tally(sums, self.caches.events(), cache_events.PROVENANCE))
         free_memory.give_back()
         return tallies
+
+
+def without_peaks(cpu_times_ns: Integers) -> Integers:
+    """The CPU times of a log, where of a single edge's uncounted time what is none at the next edge is none at all:
+    between the threads' clocks and the process's, which is read last, who reads them may lose the processor, and what
+    the threads do meanwhile is taken for nobody's until they are read again."""
+    found = cpu_times_ns.copy()
+    known = cpu_times_ns[:, 0] >= 0
+    before, uncounted, after = cpu_times_ns[:-2, 1], cpu_times_ns[1:-1, 1], cpu_times_ns[2:, 1]
+    peak = known[:-2] & known[1:-1] & known[2:] & (uncounted > np.maximum(before, after))
+    found[1:-1, 1] = np.where(peak, np.maximum(before, after), uncounted)
+    return found
 
 
 def _frame(tally: Tally, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
