@@ -394,8 +394,8 @@ def write_table(path: Path, table: str, rows: pl.DataFrame | pl.LazyFrame) -> No
 
 @contextmanager
 def _full_disk_told(part: Path) -> Iterator[None]:
-    """Polars tells of a device that became full in the midst of a file's last bytes as of a damaged file: it is told as
-    what it is, while the part still takes the room."""
+    """Polars tells of a device that became full in the midst of a file's last bytes as of a damaged file, and so of one
+    that may not grow: it is told as what it is, while the part still takes the room."""
     from polars.exceptions import PolarsError
 
     try:
@@ -404,4 +404,6 @@ def _full_disk_told(part: Path) -> Iterator[None]:
         room = os.statvfs(part.parent)
         if room.f_bavail * room.f_frsize < LITTLE_ROOM_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(part)) from error
+        if f"(os error {errno.EFBIG})" in str(error):
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(part)) from error
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from _thread import get_native_id
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -42,7 +43,7 @@ class BegunThreads:
         self._body = body
 
         def watched(thread: threading.Thread) -> None:
-            number = threading.get_native_id()
+            number = get_native_id()
             self._alive[number] = self._clock()
             try:
                 body(thread)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from pathlib import Path
 from typing import Final
 
 from hwprof.errors import (
     NO_MEMORY,
+    OF_SIZE,
     STAYS,
     FullDiskError,
     HwprofError,
@@ -31,6 +33,8 @@ def last_words(error: BaseException, place: str) -> Failed:
     if is_full_disk(error):
         full = FullDiskError(place)
         return Failed(full.message, full.remedy, full.exit_code, None)
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        return Failed(f"cannot write to {place}: a file may not become that large", OF_SIZE, 1, None)
     if is_out_of_memory(error):
         return Failed(NO_MEMORY, "a smaller input", 1, _trace())
     return Failed(_one_line(error), None, 1, _trace())

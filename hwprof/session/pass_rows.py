@@ -33,21 +33,28 @@ class PassRows:
         self._held: dict[str, list[pl.DataFrame]] = {}
         self._written: dict[str, _Written] = {}
         self._files: dict[str, list[Path]] = {}  # whole ones
+        self._failure: BaseException | None = None  # rows are lost: nobody gets the others
 
     def add(self, table: str, rows: pl.DataFrame) -> None:
         """More of a table. Raises ``OSError`` and ``PolarsError`` where they cannot be written."""
         held = self._held.setdefault(table, [])
         held.append(rows)
-        if self._folder is not None and sum(part.height for part in held) >= self._many:
-            if table not in self._written:
+        if self._folder is None or sum(part.height for part in held) < self._many:
+            return
+        if table not in self._written:
+            try:
                 self._written[table] = _Written(self._folder, table)
+            except RuntimeError:  # no thread can be had
+                self._folder = None
+                return
+        with self._failing():
             self._written[table].add(pl.concat(held))
-            held.clear()
+        held.clear()
 
     def add_all(self, others: PassRows) -> None:
         """All that others have, who have nothing from then on: their files are this one's. Raises as ``add``."""
-        self._finish()
-        others._finish()
+        self.settle()
+        others.settle()
         for table, files in others._files.items():
             self._files.setdefault(table, []).extend(files)
         others._files = {}
@@ -58,7 +65,7 @@ class PassRows:
 
     def tables(self) -> dict[str, pl.LazyFrame]:
         """By name. Raises as ``add``."""
-        self._finish()
+        self.settle()
         names = dict.fromkeys((*self._files, *self._held))
         return {table: pl.concat(self._parts(table)) for table in names}
 
@@ -84,15 +91,27 @@ class PassRows:
             file.unlink(missing_ok=True)
         self._files, self._held, self._written = {}, {}, {}
 
-    def _finish(self) -> None:
-        """Until what is being written is written: all of its table."""
-        for table, held in self._held.items():
-            if table in self._written and held:
-                self._written[table].add(pl.concat(held))
-                held.clear()
-        while self._written:
-            _, written = self._written.popitem()
-            self._files.setdefault(written.table, []).append(written.finish())
+    def settle(self) -> None:
+        """Until what is being written is written: all of its table. Raises as ``add``, once more where it did."""
+        if self._failure is not None:
+            raise self._failure
+        with self._failing():
+            for table, held in self._held.items():
+                if table in self._written and held:
+                    self._written[table].add(pl.concat(held))
+                    held.clear()
+            while self._written:
+                _, written = self._written.popitem()
+                self._files.setdefault(written.table, []).append(written.finish())
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What could not be written once is not there, whoever hears of it."""
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error
+            raise
 
     def _parts(self, table: str) -> Iterable[pl.LazyFrame]:
         """At least one."""

@@ -58,6 +58,7 @@ def gather(
     results.add("counts", process)
     results.add("counts", _windows(recorder))
     results.add("counts", begun_threads(spans, recorder.counted_spans(), recorder.begun_threads()))
+    results.settle()  # no collector is to blame for these
     for name, result in collected.items():
         with collectors.guard(name):
             _count(collectors.running[name], result, record, recorder)

@@ -6,8 +6,8 @@ is the hottest code in hwprof, so it only appends tuples; everything else happen
 
 from __future__ import annotations
 
-import threading
 import time
+from _thread import get_native_id
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -156,7 +156,7 @@ class SpanRecorder:
 
     def timed(self, path: int, forward: Forward) -> Forward:
         """``forward``, with its begin and end recorded at each call."""
-        clock, append, tid = self._clock, self._append_layer(), threading.get_native_id
+        clock, append, tid = self._clock, self._append_layer(), get_native_id
 
         def forward_timed(*args: Any, **kwargs: Any) -> Any:
             begin = clock()
@@ -170,7 +170,7 @@ class SpanRecorder:
     def counted(self, path: int, forward: Forward, *, leaf: bool = True) -> Forward:
         """``forward``, with begin, end and the counters at both recorded at each call; the reading is not timed, so the
         counts hold two looks at the clock. Where other modules are called in it, it is no ``leaf``."""
-        clock, append, tid = self._clock, self._append_layer(), threading.get_native_id
+        clock, append, tid = self._clock, self._append_layer(), get_native_id
         enter, leave = self._edge_functions(leaf=leaf)
 
         def forward_counted(*args: Any, **kwargs: Any) -> Any:
@@ -187,7 +187,7 @@ class SpanRecorder:
     def counted_alone(self, path: int, forward: Forward, *, leaf: bool = True) -> Forward:
         """As ``counted``, but nothing else happens between the readings: the counts are the call's to the last
         instruction, and the time includes the reading."""
-        clock, append, tid = self._clock, self._append_layer(), threading.get_native_id
+        clock, append, tid = self._clock, self._append_layer(), get_native_id
         enter, leave = self._edge_functions(leaf=leaf)
 
         def forward_counted_alone(*args: Any, **kwargs: Any) -> Any:
@@ -251,7 +251,7 @@ class SpanRecorder:
             self._add(kind, path, begin, end, begin_edge, end_edge)
 
     def _add(self, kind: SpanKind, path: str, begin: int, end: int, begin_edge: int, end_edge: int) -> None:
-        thread = threading.get_native_id()
+        thread = get_native_id()
         self._records.append(kind, path, self._iteration, self._warmup, thread, begin, end, begin_edge, end_edge)
 
     def _keep_layers(self) -> None:

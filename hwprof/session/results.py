@@ -98,12 +98,12 @@ class PassResults:
                         series |= _names(table, kept, ("series",), "name")
                         rows.add(table, kept)
             self._require_own_names(events, series)
+            self._rows.add_all(rows)
         except BaseException:
             rows.discard()
             raise
         self._events |= events
         self._series |= series
-        self._rows.add_all(rows)
         self._record.events += said.events
         self._record.metrics += said.metrics
         self._record.clocks += said.clocks
@@ -122,6 +122,10 @@ class PassResults:
     def add(self, table: str, frame: pl.DataFrame) -> None:
         """More rows of a table, of the session's own."""
         self._rows.add(table, self._of_pass(table, frame))
+
+    def settle(self) -> None:
+        """What was added is written, where it is too much to be held. Raises as ``PassRows.add``."""
+        self._rows.settle()
 
     def tables(self) -> dict[str, pl.LazyFrame]:
         """All rows by table, with ``pass`` filled in."""

@@ -127,6 +127,8 @@ class _Worker:
         wanted = order.plan.precision
         self._precision = Precision(wanted) if wanted is not None else None
         self._pid = os.getpid()
+        self._umask = os.umask(0o077)
+        os.umask(self._umask)
         self._record = PassRecord(name=order.plan.name, pid=self._pid, main_tid=self._pid)
 
     def carry_out(self) -> None:
@@ -368,6 +370,7 @@ class _Worker:
         return f"after {done} of {of} calls of leaf layers{which}"
 
     def _keep(self) -> None:
+        os.umask(self._umask)  # whatever the model's code has made of it: nobody could read the files
         self._reporter.send(PhaseBegins(Phase.COLLECTING))
         collected = self._collectors.stop(self._iterate_once_more, self._is_hurried)
         self._watch.remove()

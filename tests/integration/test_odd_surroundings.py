@@ -25,6 +25,14 @@ from tests.support.synthetic_run import build
 QUICK = ("--passes", "measure", "--no-instrumented", "--no-peaks", "--iterations", "1", "--warmup", "1")
 IDENTITY = ("--model", "torch.nn:Identity", "--input-shape", "1,3,8,8")
 
+MANY = """
+from torch import nn
+
+def many():
+    pairs = [nn.Sequential(nn.Conv2d(4, 4, 1), nn.ReLU()) for _ in range(1000)]
+    return nn.Sequential(nn.Conv2d(3, 4, 1), *pairs)
+"""
+
 BUSY = """
 import torch
 
@@ -158,6 +166,19 @@ def test_a_limit_of_the_size_of_files_says_so(tmp_path: Path) -> None:
     done = limited(resource.RLIMIT_FSIZE, 2048, "collect", *IDENTITY, *QUICK, cwd=tmp_path)
     assert done.returncode == 1
     assert "ulimit -f" in messages(done.stderr)[-1] and "Traceback" not in done.stderr
+
+
+def test_where_a_table_may_not_grow_no_row_is_left_out(tmp_path: Path) -> None:
+    """Of the session's own, which are written while collectors' results are taken: none of these is to blame."""
+    require_module("torch")
+    (tmp_path / "many.py").write_text(MANY)
+    options = ("--model", "many:many", "--input-shape", "1,3,8,8", "--iterations", "40", "--passes", "measure")
+    options += ("--no-instrumented", "--no-peaks", "--no-pyspy")
+    done = limited(resource.RLIMIT_FSIZE, 250_000, "collect", *options, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a file may not become that large" in messages(done.stderr)[-1]
+    assert "ulimit -f" in messages(done.stderr)[-1] and "LOST" not in done.stdout
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_the_users_own_traceback_is_what_debug_shows(tmp_path: Path) -> None:

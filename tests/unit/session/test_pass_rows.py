@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from hwprof import helper_threads
 from hwprof.run.schema import conform
 from hwprof.session.pass_rows import PassRows
 
@@ -95,3 +96,29 @@ def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> No
         found.tables()
     found.discard()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_are_lost_are_lost_whoever_hears_of_it(tmp_path: Path) -> None:
+    """Another's rows are added in between, whose failure it is not: who asks for the rows hears of it again."""
+    found, others = PassRows(tmp_path, 1), PassRows(tmp_path, 1)
+    found.add("series", rows(1).drop("unit"))
+    others.add("series", rows(2))
+    for ask in (lambda: found.add_all(others), found.settle, found.tables, lambda: found.write(tmp_path)):
+        with pytest.raises(pl.exceptions.PolarsError):
+            ask()
+    for one in (found, others):
+        one.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_another_thread_all_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(helper_threads, "start_new_thread", refused)
+    found = PassRows(tmp_path, 2)
+    for value in range(5):
+        found.add("series", rows(value))
+    assert held(found) == [0, 1, 2, 3, 4] and list(tmp_path.iterdir()) == []
+    found.write(tmp_path)
+    assert pl.read_parquet(tmp_path / "series.parquet")["value"].to_list() == [0, 1, 2, 3, 4]
