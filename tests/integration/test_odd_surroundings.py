@@ -172,9 +172,9 @@ def test_where_a_table_may_not_grow_no_row_is_left_out(tmp_path: Path) -> None:
     """Of the session's own, which are written while collectors' results are taken: none of these is to blame."""
     require_module("torch")
     (tmp_path / "many.py").write_text(MANY)
-    options = ("--model", "many:many", "--input-shape", "1,3,8,8", "--iterations", "40", "--passes", "measure")
-    options += ("--no-instrumented", "--no-peaks", "--no-pyspy")
-    done = limited(resource.RLIMIT_FSIZE, 250_000, "collect", *options, cwd=tmp_path)
+    model = ("--model", "many:many", "--input-shape", "1,3,8,8", "--iterations", "40", "--passes", "measure")
+    alone = ("--no-instrumented", "--no-peaks", "--no-pyspy")
+    done = limited(resource.RLIMIT_FSIZE, 250_000, "collect", *model, *alone, cwd=tmp_path)
     assert done.returncode == 1
     assert "a file may not become that large" in messages(done.stderr)[-1]
     assert "ulimit -f" in messages(done.stderr)[-1] and "LOST" not in done.stdout
