@@ -127,7 +127,7 @@ def _left_out(found: Noise) -> str:
     if not left_out:
         kept = ""
         if found.disturbed:
-            kept = f": all are kept{', see the minima' if all_disturbed_kept(found) else ''}"
+            kept = f": all are kept{', see the minima (--all)' if all_disturbed_kept(found) else ''}"
         return f"{found.disturbed} of {plural(found.iterations, 'iteration')} disturbed{kept}"
     number = plural(left_out, "disturbed iteration")
     if left_out < found.disturbed:
