@@ -120,7 +120,7 @@ def sum_entries(
 ) -> Sums:
     """Of any log's entries (``context``, ``block``), in rising intervals with these ``ends``; without those of
     intervals that are ``nobodys``. ``amounts_of``: what some of them have, asked for one fact at a time, because all
-    together take a gigabyte; ``made_of``: the columns that follows from."""
+    together take a gigabyte; ``made_of``: the columns that these follow from."""
     spill = spill or Spill()
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
