@@ -100,10 +100,10 @@ def add_up(
 
         return amounts
 
-    def of(entries: Entries) -> Sequence[npt.NDArray[Any]]:
+    def made_of(entries: Entries) -> Sequence[npt.NDArray[Any]]:
         return _numbers(log, entries), entries["executions"]
 
-    return sum_entries(log, log.entries, log.ends, kernel_of, kernels, len(facts), amounts_of, of, nobodys, spill)
+    return sum_entries(log, log.entries, log.ends, kernel_of, kernels, len(facts), amounts_of, made_of, nobodys, spill)
 
 
 def sum_entries(
@@ -147,7 +147,7 @@ def sum_entries(
         log.give_back()
         return [*keys, narrowed(which)], number, amounts
 
-    first = _first_alike(log, entries, ends, somebodys)
+    first = _first_alike(log, entries, ends, sizes, somebodys)
     different = somebodys[first == somebodys]
     parts = [different[part] for part in _parts(np.cumsum(sizes[different]))]
     # numpy lets others run while it works on an array
@@ -159,11 +159,11 @@ def sum_entries(
     return Sums(interval, thread, kernel, which, facts_of, log.edges, tids, tuple(kernels), spill)
 
 
-def _first_alike(log: Log, entries: Entries, ends: Integers, intervals: Integers) -> Integers:
+def _first_alike(log: Log, entries: Entries, ends: Integers, sizes: Integers, intervals: Integers) -> Integers:
     """Of each interval the first one with the very same entries: what a model does, it does again and again."""
 
     def digests(part: Integers) -> list[bytes]:
-        begins = ends[part - 1] * (part > 0)
+        begins = ends[part] - sizes[part]
         found = [
             hashlib.blake2b(entries[begin:end].tobytes(), digest_size=DIGEST_BYTES).digest()
             for begin, end in zip(begins.tolist(), ends[part].tolist(), strict=True)
@@ -171,7 +171,7 @@ def _first_alike(log: Log, entries: Entries, ends: Integers, intervals: Integers
         log.give_back()
         return found
 
-    parts = [intervals[part] for part in _parts(np.cumsum(np.diff(ends, prepend=0)[intervals]))]
+    parts = [intervals[part] for part in _parts(np.cumsum(sizes[intervals]))]
     first: dict[bytes, int] = {}
     alike = chain.from_iterable(helper_threads.each(digests, parts, ADDING))
     return np.array([first.setdefault(digest, one) for digest, one in zip(alike, intervals.tolist(), strict=True)], int)
