@@ -1,4 +1,4 @@
-"""From blocks and how often each was executed to sums by interval, thread and kernel. Pure."""
+"""From blocks and how often each was executed to sums by step, thread and kernel. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ADDING: Final = 2
 """How many threads add up."""
 
 DIGEST_BYTES: Final = 16
-"""Of the entries of an interval: two that differ share one with a probability of 1e-38."""
+"""Two that differ share one with a probability of 1e-38."""
 
 Amounts = Callable[[int], tuple[Integers, Integers]]
 """For a fact: which of some entries have something of it (their places, rising), and how much."""
@@ -37,23 +37,30 @@ Amounts = Callable[[int], tuple[Integers, Integers]]
 
 @dataclass(frozen=True)
 class Sums:
-    """What was executed, by interval, thread and kernel, in their order: each of the four has so many rows."""
+    """What was executed, by step, thread and kernel, in their order: each of the four has so many rows. A step is what
+    one interval did, or many: what a model does, it does again and again."""
 
-    interval: Narrow
+    step: Narrow
     thread: Narrow  # index into ``tids``
     kernel: Narrow  # index into ``kernels``
     which: Narrow  # whose facts they have: many did the same
     facts: Sequence[Column]  # of what differs
-    intervals: int
+    steps: Integers  # of each interval its step; one that has no rows where it is nobody's
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
     spill: Spill = field(default_factory=Spill)  # has the facts
 
     @cached_property
-    def rows_until(self) -> Integers:
-        """How many rows each interval and those before it have, shape (intervals + 1,): looked up once, as there are
-        millions of rows and questions of every span."""
-        return np.cumsum(np.bincount(self.interval, minlength=self.intervals + 1))
+    def begins(self) -> Integers:
+        """Where the rows of each step begin, and where those of the last one end."""
+        number = int(self.steps.max(initial=-1)) + 1
+        return np.concatenate([[0], np.cumsum(np.bincount(self.step, minlength=number))])
+
+    def rows_of(self, steps: Integers) -> tuple[Integers, Integers]:
+        """The rows of these steps, one step after the other, and of each row which of these it is of."""
+        lengths = self.begins[steps + 1] - self.begins[steps]
+        place = np.repeat(np.arange(len(steps)), lengths)
+        return np.arange(len(place)) + np.repeat(self.begins[steps] - (np.cumsum(lengths) - lengths), lengths), place
 
 
 def starts_of(log: Log) -> npt.NDArray[np.uint64]:
@@ -155,17 +162,20 @@ def sum_entries(
     columns = [np.concatenate(column) for column in zip(*keys, strict=True)]
     in_order = [amounts[place] for place in np.argsort(numbers, kind="stable")]
     facts_of = tuple(merged_column(parts) for parts in zip(*in_order, strict=True))
-    interval, thread, kernel, which = _repeated(columns, somebodys, first, len(ends))
-    return Sums(interval, thread, kernel, which, facts_of, log.edges, tids, tuple(kernels), spill)
+    interval, thread, kernel, which = columns
+    steps = np.full(len(ends), len(different), dtype=np.int64)
+    steps[somebodys] = np.searchsorted(different, first)
+    step = narrowed(np.searchsorted(different, interval))
+    return Sums(step, thread, kernel, which, facts_of, steps, tids, tuple(kernels), spill)
 
 
 def _first_alike(log: Log, entries: Entries, ends: Integers, sizes: Integers, intervals: Integers) -> Integers:
-    """Of each interval the first one with the very same entries: what a model does, it does again and again."""
+    """Of each interval the first one with the very same entries."""
 
     def digests(part: Integers) -> list[bytes]:
         begins = ends[part] - sizes[part]
         found = [
-            hashlib.blake2b(entries[begin:end].tobytes(), digest_size=DIGEST_BYTES).digest()
+            digest(entries[begin:end].tobytes())
             for begin, end in zip(begins.tolist(), ends[part].tolist(), strict=True)
         ]
         log.give_back()
@@ -177,13 +187,9 @@ def _first_alike(log: Log, entries: Entries, ends: Integers, sizes: Integers, in
     return np.array([first.setdefault(digest, one) for digest, one in zip(alike, intervals.tolist(), strict=True)], int)
 
 
-def _repeated(columns: Sequence[Narrow], intervals: Integers, first: Integers, number: int) -> list[Narrow]:
-    """The rows of all intervals. ``columns``: of those that differ, whose number is the first of them; ``first``: which
-    of these each is."""
-    rows = np.bincount(columns[0], minlength=number)
-    begins, lengths = (np.cumsum(rows) - rows)[first], rows[first]
-    row = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-    return [narrowed(np.repeat(intervals, lengths)), *(column[row] for column in columns[1:])]
+def digest(data: bytes) -> bytes:
+    """What stands for it, to be told apart from others."""
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
 def _kept(parts: Sequence[Part], spill: Spill) -> list[Part]:

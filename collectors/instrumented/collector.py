@@ -203,7 +203,7 @@ class InstrumentedCollector(Collector):
         return self._stopped().counts(spans)
 
     def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
-        """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""
+        """The tables ``kernels``, ``kernel_counts`` and ``repeated_spans``, without ``pass``."""
         return self._stopped().kernels(spans)
 
     # --- within

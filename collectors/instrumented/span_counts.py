@@ -1,4 +1,4 @@
-"""From sums by interval, thread and kernel to counts by span, thread and event, and by kernel. Pure."""
+"""From sums by step, thread and kernel to counts by span, thread and event, and by kernel. Pure."""
 
 from __future__ import annotations
 
@@ -81,26 +81,28 @@ def _by_interval(sums: Sums, events: Sequence[Event], low: int, high: int) -> It
     """Of each event, in no order, its number and its values, shape (intervals from ``low`` to ``high``, threads); of
     ``low`` nothing, which is before that edge."""
     domains = np.array([list(Domain).index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.uint8)
-    parts = [_part(sums, rows, low, domains) for rows in _pieces(slice(*sums.rows_until[[low, high]].tolist()))]
+    steps, step_of = np.unique(sums.steps[low + 1 : high + 1], return_inverse=True)
+    parts = [_part(sums, *rows, domains) for rows in _pieces(*sums.rows_of(steps))]
     alike: dict[bytes, list[int]] = {}  # of the same facts
     for number, event in enumerate(events):
         alike.setdefault(event.weights().tobytes(), []).append(number)
     for numbers in alike.values():
         weights = events[numbers[0]].weights()
-        dense = {number: np.zeros((high - low + 1, len(sums.tids)), dtype=np.int64) for number in numbers}
+        by_step = {number: np.zeros((len(steps), len(sums.tids)), dtype=np.int64) for number in numbers}
         for part in parts:
             values = _weighted(sums, weights, part.differing)
             if not values.any():
                 continue
             values = values[part.which]
-            for number, found in dense.items():
+            for number, found in by_step.items():
                 counted = np.array([domain in events[number].counted_domains for domain in Domain])[part.domain]
                 found.reshape(-1)[part.keys] += np.add.reduceat(np.where(counted, values, 0), part.begins)
-        yield from dense.items()
+        for number, found in by_step.items():
+            yield number, np.concatenate([np.zeros((1, len(sums.tids)), dtype=np.int64), found[step_of]])
 
 
 class _Part(NamedTuple):
-    """Rows whose sums by interval and thread begin at ``begins``; ``keys``: of which. They have the facts of those that
+    """Rows whose sums by step and thread begin at ``begins``; ``keys``: of which. They have the facts of those that
     are ``differing``, each of ``which`` of these, and its kernel's ``domain``."""
 
     differing: Integers
@@ -110,14 +112,13 @@ class _Part(NamedTuple):
     keys: Integers
 
 
-def _part(sums: Sums, rows: slice, low: int, domains: npt.NDArray[np.uint8]) -> _Part:
-    interval = sums.interval[rows].astype(np.int64) - low
-    keys = interval * len(sums.tids) + sums.thread[rows]  # rising, as rows are ordered
+def _part(sums: Sums, rows: Integers, step: Integers, domains: npt.NDArray[np.uint8]) -> _Part:
+    keys = step * len(sums.tids) + sums.thread[rows]  # rising, as rows are ordered
     begins = begins_of(keys)
     return _Part(*_differing(sums, rows), domains[sums.kernel[rows]], begins, keys[begins])
 
 
-def _differing(sums: Sums, rows: slice) -> tuple[Integers, Integers]:
+def _differing(sums: Sums, rows: Integers) -> tuple[Integers, Integers]:
     """Those whose facts some rows have, rising, and of each row which of these."""
     which, number = sums.which[rows], sums.facts[0].rows if sums.facts else 0
     if number > len(which):
@@ -128,10 +129,10 @@ def _differing(sums: Sums, rows: slice) -> tuple[Integers, Integers]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[which]
 
 
-def _pieces(rows: slice) -> Iterator[slice]:
+def _pieces(rows: Integers, place: Integers) -> Iterator[tuple[Integers, Integers]]:
     """Of ``ROWS`` each."""
-    for start in range(rows.start, rows.stop, ROWS):
-        yield slice(start, min(start + ROWS, rows.stop))
+    for start in range(0, len(rows), ROWS):
+        yield rows[start : start + ROWS], place[start : start + ROWS]
 
 
 def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event]) -> Counted:
@@ -140,71 +141,66 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, eve
     if not spans or not chosen:
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
     weights = [events[number].weights() for number in chosen]
-    begin, end = _edges(spans, edges)
-    low = sums.rows_until[begin].tolist()  # the first row after the edge `begin`
-    high = sums.rows_until[end].tolist()
-    ranges = [slice(*rows) for rows in zip(low, high, strict=True)]
-    found = [
-        _rows_of(number, *totals, len(sums.kernels), np.array(chosen))
-        for number, totals in enumerate(_by_kernel(sums, ranges, weights))
+    begin, end = (edge.tolist() for edge in _edges(spans, edges))
+    steps = [
+        _Steps(number, *np.unique(sums.steps[one + 1 : other + 1], return_counts=True))
+        for number, (one, other) in enumerate(zip(begin, end, strict=True))
     ]
+    found = [_summed_steps(sums, some, weights) for some in _together(sums, steps)]
+    keys, totals = (np.concatenate(column) for column in zip(*found, strict=True))
     sums.spill.give_back()
-    return Counted(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    row, event = np.nonzero(totals)
+    of_span, kernel = np.divmod(keys[row], len(sums.kernels))
+    span, thread = np.divmod(of_span, len(sums.tids))
+    return Counted(span, thread, kernel, np.array(chosen)[event], totals[row, event])
 
 
-def _by_kernel(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) -> Iterator[Totals]:
-    """Of each range of rows its threads and kernels, as one number, and their events. Ranges follow one another, or lie
-    in one another: those of many layers have few rows together."""
-    large = _of_large(sums, [rows for rows in ranges if rows.stop - rows.start > ROWS], weights)
-    at, values = slice(0, 0), _events_of(sums, slice(0, 0), weights)
-    for number, rows in enumerate(ranges):
-        if rows.stop - rows.start > ROWS:
-            yield large[rows.start, rows.stop]
-            continue
-        if not at.start <= rows.start <= rows.stop <= at.stop:
-            stops = [one.stop for one in ranges[number:] if rows.start <= one.start and one.stop <= rows.start + ROWS]
-            at = slice(rows.start, max(stops))
-            values = _events_of(sums, at, weights)
-        yield _of_few(sums, rows, values[rows.start - at.start : rows.stop - at.start])
+class _Steps(NamedTuple):
+    """What one span did, and how often."""
+
+    span: int
+    steps: Integers
+    times: Integers
 
 
-def _of_large(sums: Sums, ranges: Sequence[slice], weights: Sequence[Weights]) -> dict[tuple[int, int], Totals]:
-    """By begin and end. The inner ones first: of one around another only what is beside that is added up anew."""
-    found: dict[tuple[int, int], Totals] = {}
-    for rows in sorted(ranges, key=lambda one: one.stop - one.start):
-        inside = [place for place in found if rows.start <= place[0] and place[1] <= rows.stop]
-        begin, end = max(inside, key=lambda place: place[1] - place[0], default=(rows.stop, rows.stop))
-        parts = [_of_many(sums, slice(*piece), weights) for piece in ((rows.start, begin), (end, rows.stop))]
-        if inside:
-            parts.append(found[begin, end])
-        keys, totals = zip(*parts, strict=True)
-        found[rows.start, rows.stop] = _summed(np.concatenate(keys), np.concatenate(totals))
-    return found
+def _together(sums: Sums, spans: Sequence[_Steps]) -> Iterator[list[_Steps]]:
+    """Spans that have about ``ROWS`` together; at least one."""
+    some, rows = list[_Steps](), 0
+    for one in spans:
+        more = int((sums.begins[one.steps + 1] - sums.begins[one.steps]).sum())
+        if some and rows + more > ROWS:
+            yield some
+            some, rows = [], 0
+        some.append(one)
+        rows += more
+    yield some
 
 
-def _of_many(sums: Sums, rows: slice, weights: Sequence[Weights]) -> Totals:
-    """A part of the rows after the other."""
-    keys, totals = [], []
-    for part in [*_pieces(rows)] or [rows]:
-        found = _of_few(sums, part, _events_of(sums, part, weights))
-        keys.append(found[0])
-        totals.append(found[1])
-    return _summed(np.concatenate(keys), np.concatenate(totals))
+def _summed_steps(sums: Sums, spans: Sequence[_Steps], weights: Sequence[Weights]) -> Totals:
+    """By span, thread and kernel, as one number; the events of each."""
+    rows, place = sums.rows_of(np.concatenate([one.steps for one in spans]))
+    span = np.repeat([one.span for one in spans], [len(one.steps) for one in spans])
+    times = np.concatenate([one.times for one in spans])
+    parts = [_of_rows(sums, some, span[at], times[at], weights) for some, at in _pieces(rows, place)]
+    if not parts:
+        return np.empty(0, dtype=np.int64), np.empty((0, len(weights)), dtype=np.int64)
+    keys, totals = zip(*parts, strict=True)
+    return parts[0] if len(parts) == 1 else _summed(np.concatenate(keys), np.concatenate(totals))
 
 
-def _of_few(sums: Sums, rows: slice, values: Integers) -> Totals:
-    """``values``: of these rows."""
-    return _summed(sums.thread[rows].astype(np.int64) * len(sums.kernels) + sums.kernel[rows], values)
+def _of_rows(sums: Sums, rows: Integers, span: Integers, times: Integers, weights: Sequence[Weights]) -> Totals:
+    keys = (span * len(sums.tids) + sums.thread[rows]) * len(sums.kernels) + sums.kernel[rows]
+    return _summed(keys, _events_of(sums, rows, weights) * times[:, np.newaxis])
 
 
 def _summed(keys: Integers, values: Integers) -> Totals:
-    if (keys[1:] > keys[:-1]).all():  # as those of a span in one interval are
+    if (keys[1:] > keys[:-1]).all():  # as those of spans in one interval each are
         return keys, values
     order = np.argsort(keys, kind="stable")
     return sum_runs(keys[order], values[order])
 
 
-def _events_of(sums: Sums, rows: slice, weights: Sequence[Weights]) -> Integers:
+def _events_of(sums: Sums, rows: Integers, weights: Sequence[Weights]) -> Integers:
     """Shape (rows, events)."""
     differing, which = _differing(sums, rows)
     values = np.empty((len(differing), len(weights)), dtype=np.int64)
@@ -219,15 +215,6 @@ def _weighted(sums: Sums, weights: Weights, differing: Integers) -> Integers:
     for number in np.flatnonzero(weights).tolist():
         total += sums.facts[number].at(differing) * weights[number]
     return total
-
-
-def _rows_of(
-    span: int, keys: Integers, totals: Integers, kernels: int, events: Integers
-) -> tuple[Integers, Integers, Integers, Integers, Integers]:
-    """Those of a span, as ``Counted`` has them."""
-    row, column = np.nonzero(totals)
-    thread, kernel = np.divmod(keys[row], kernels)
-    return np.full(len(row), span, dtype=np.int64), thread, kernel, events[column], totals[row, column]
 
 
 def _edges(spans: Sequence[CountedSpan], edges: Integers) -> tuple[Integers, Integers]:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from collectors.instrumented import cache_events
-from collectors.instrumented.accounting import Sums, add_up, merged, starts_of
+from collectors.instrumented.accounting import Sums, add_up, digest, merged, starts_of
 from collectors.instrumented.cache_model import CacheModel
 from collectors.instrumented.events import PROVENANCE, events
 from collectors.instrumented.log import Integers, Log
@@ -95,13 +95,33 @@ class Tables:
         )
 
     def kernels(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
-        """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""
+        """The tables ``kernels``, ``kernel_counts`` and ``repeated_spans``, without ``pass``: what several spans did is
+        counted of the first that was asked for."""
+        like = [self._first.setdefault(self._steps_of(span), span.span) for span in spans]
+        first = [span for span, other in zip(spans, like, strict=True) if span.span == other]
+        again = [(span, other) for span, other in zip(spans, like, strict=True) if span.span != other]
         frames = []
         for tally in self._tallies:
-            counted = count_kernels(tally.sums, spans, self._edges, tally.events)
+            counted = count_kernels(tally.sums, first, self._edges, tally.events)
             kernel = pl.Series(counted.kernel).cast(pl.Int32)
-            frames.append(_frame(tally, spans, counted).with_columns(kernel=kernel))
-        return {"kernels": self._kernels, "kernel_counts": pl.concat(frames)}
+            frames.append(_frame(tally, first, counted).with_columns(kernel=kernel))
+        repeated = pl.DataFrame(
+            [(span.iteration, span.span, other) for span, other in again],
+            schema={"iteration": pl.Int32, "span": pl.Int64, "like": pl.Int64},
+            orient="row",
+        )
+        return {"kernels": self._kernels, "kernel_counts": pl.concat(frames), "repeated_spans": repeated}
+
+    def _steps_of(self, span: CountedSpan) -> bytes:
+        """What it did, as a digest."""
+        begin, end = self._edges[span.begin_edge], self._edges[span.end_edge]
+        steps = [tally.sums.steps[begin + 1 : end + 1] for tally in self._tallies]
+        return digest(np.concatenate([np.sort(some) for some in steps]).tobytes())
+
+    @cached_property
+    def _first(self) -> dict[bytes, int]:
+        """By what it did, the first span of those that did it."""
+        return {}
 
     @cached_property
     def _kernels(self) -> pl.DataFrame:

@@ -101,7 +101,9 @@ def instrumented_pass(
     if not events:
         return None
 
-    kernels = KernelCounts(tables["spans"], kernel_counts, tables["kernels"], modules, counted, done)
+    kernels = KernelCounts(
+        tables["spans"], kernel_counts, tables["repeated_spans"], tables["kernels"], modules, counted, done
+    )
     instructions = kernels.of_event(next((event["name"] for event in events if _orders(event)), None))
     largest = _large(instructions)
     counting = overhead.counting_overhead(both)

@@ -13,6 +13,7 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.alike_layers import alike_layers, with_rows
 from hwprof.analysis.attribution import Attribution, owning_spans, whole_spans, within
 from hwprof.analysis.callers import with_callers
 from hwprof.analysis.instrumented import KERNEL_KEYS, UNNAMED
@@ -43,9 +44,9 @@ UNKNOWN: Final = {"kernel": UNNAMED, "library": UNKNOWN_LIBRARY, "domain": "othe
 
 
 class KernelCounts:
-    """What functions did themselves, of one pass. ``spans``, ``rows`` (of ``kernel_counts``) and ``names`` (of
-    ``kernels``) are its own, ``modules`` the run's layers; ``counted`` what its counts come to, ``done``: only these
-    layers and their sum, where others were cut short.
+    """What functions did themselves, of one pass. ``spans``, ``rows`` (of ``kernel_counts``), ``repeated`` (of
+    ``repeated_spans``) and ``names`` (of ``kernels``) are its own, ``modules`` the run's layers; ``counted`` what its
+    counts come to, ``done``: only these layers and their sum, where others were cut short.
 
     ``layer`` is an owner of ``attribution``, or null: the whole (the inference). Of owners whose counts lack work there
     are no kernels: shares would be of what was counted.
@@ -55,6 +56,7 @@ class KernelCounts:
         self,
         spans: pl.DataFrame,
         rows: pl.LazyFrame,
+        repeated: pl.DataFrame,
         names: pl.DataFrame,
         modules: pl.DataFrame,
         counted: Attribution,
@@ -65,10 +67,13 @@ class KernelCounts:
         kept = spans.join(iterations, on="iteration", how="semi")
         self.iterations = max(iterations.height, 1)
         wholes, _ = whole_spans(kept)
-        self._wholes = wholes.select("span")
+        self._wholes = with_rows(wholes.select("span"), repeated).group_by(span="rows_of").agg(times=pl.len())
         inside = with_callers(owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), modules))
         self._owners = _enum([*inside["owner"].unique(), UNATTRIBUTED])
-        self._modules = inside.select("span", "parent", layer=pl.col("owner").cast(self._owners))
+        alike = alike_layers(inside.select("span", "parent", layer=pl.col("owner").cast(self._owners)), repeated)
+        self._spans, self._bundles, self._layers = alike.spans, alike.bundles, alike.layers
+        if done is not None:
+            self._layers = self._layers.filter(pl.col("layer").is_in(self._as_layers(done).implode()))
         self._lacking = counted.uncounted["owner"].unique().to_list()
 
     @cached_property
@@ -104,12 +109,8 @@ class KernelCounts:
             yield self._summed(some).filter(pl.col("layer") == UNATTRIBUTED)
         rows = self._rows_of(pl.col("kernel").is_in(whole["number"].implode()))
         yield self._told(self._of_whole(rows).with_columns(layer=pl.lit(None, self._owners)))
-        owners = self._modules.select("span", "layer")
-        callers = owners.select(parent="span", caller="layer")
-        called = self._modules.join(callers, on="parent").select("span", layer="caller")
-        pairs = known.select("number", pl.col("layer").cast(self._owners, strict=False)).join(
-            pl.concat([owners, called]), on="layer"
-        )
+        pairs = known.select("number", pl.col("layer").cast(self._owners, strict=False)).join(self._layers, on="layer")
+        pairs = pairs.join(self._bundles, on="group").join(self._spans, on="bundle")
         wanted = pairs.select("span", kernel="number").unique().lazy()
         yield self._told(self._own(self._rows_of(pl.lit(True)).join(wanted, on=["span", "kernel"], how="semi")))
 
@@ -123,14 +124,12 @@ class KernelCounts:
     def _summed(self, which: pl.Expr) -> pl.DataFrame:
         """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it."""
         known = self._rows_of(which)
-        inside = self._own(known)
-        if self._done is not None:
-            inside = inside.filter(pl.col("layer").is_in(self._as_layers(self._done).implode()))
-            whole = inside.group_by(SUMMED).agg(pl.col("value").sum())
-        else:
-            whole = self._of_whole(known)
+        own = self._own_of_groups(known)
+        several = own.join(self._layers.group_by("group").agg(layers=pl.len()), on="group")
+        inside = several.group_by(SUMMED).agg((pl.col("value") * pl.col("layers")).sum())
+        whole = inside if self._done is not None else self._of_whole(known)
         return self._told(
-            inside,
+            self._of_layers(own),
             whole.with_columns(layer=pl.lit(None, self._owners)),
             _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)),
         )
@@ -144,7 +143,7 @@ class KernelCounts:
 
     def _of_whole(self, rows: pl.LazyFrame) -> pl.DataFrame:
         """Those of the whole, summed."""
-        return _by(SUMMED, rows.join(self._wholes.lazy(), on="span", how="semi"))
+        return _by(SUMMED, rows.join(self._wholes.lazy(), on="span"))
 
     def _told(self, *summed: pl.DataFrame) -> pl.DataFrame:
         """``layer``, ``KEYS`` and ``value`` of what is told of."""
@@ -156,17 +155,21 @@ class KernelCounts:
 
     def _own(self, rows: pl.LazyFrame) -> pl.DataFrame:
         """The rows of modules by ``layer``, summed; what the modules did that it called is subtracted."""
-        callers = self._modules.select(caller="layer", parent="span")
-        called = self._modules.join(callers, on="parent", how="left").drop("parent")
-        summed = _by(["layer", "caller", *SUMMED], rows.join(called.lazy(), on="span", how="inner"))
-        below = summed.filter(pl.col("caller").is_not_null()).group_by("caller", *SUMMED).agg(-pl.col("value").sum())
-        # Those that called others, or that several called, have more than one row of a kernel: few, of a million.
-        pairs = called.select("layer", "caller").unique()
-        several = pairs.filter(pl.col("layer").is_duplicated())["layer"].unique()
-        again = pl.col("layer").is_in(pl.concat([several, below["caller"]]).unique().implode())
-        parts = [summed.filter(again).drop("caller"), below.rename({"caller": "layer"})]
-        anew = pl.concat(parts).group_by("layer", *SUMMED).agg(pl.col("value").sum())
-        return pl.concat([summed.filter(~again).drop("caller"), anew])
+        return self._of_layers(self._own_of_groups(rows))
+
+    def _own_of_groups(self, rows: pl.LazyFrame) -> pl.DataFrame:
+        """The same by ``group``, of those that have layers."""
+        summed = _by(["bundle", *SUMMED], rows.join(self._spans.lazy(), on="span"))
+        bundles = self._bundles.join(self._layers, on="group", how="semi")
+        # Those that called others, or that several called, are more than one bundle: few, of a million rows.
+        single = (pl.len().over("group") == 1) & (pl.col("times") == 1)
+        alone = summed.join(bundles.filter(single).drop("times"), on="bundle").drop("bundle")
+        several = summed.lazy().join(bundles.filter(~single).lazy(), on="bundle")
+        return pl.concat([alone, _by(["group", *SUMMED], several).select(alone.columns)])
+
+    def _of_layers(self, own: pl.DataFrame) -> pl.DataFrame:
+        """The rows of groups, of each of their layers."""
+        return own.join(self._layers, on="group").drop("group")
 
     def _as_layers(self, paths: Collection[str]) -> pl.Series:
         """Those that are layers here, as numbers."""
@@ -214,12 +217,11 @@ def _enum(texts: Iterable[str | None]) -> pl.Enum:
 
 
 def _by(keys: list[str], rows: pl.LazyFrame) -> pl.DataFrame:
-    """Summed."""
-    return rows.group_by(keys).agg(pl.col("value").sum()).collect(engine="streaming")
+    """Summed, each so many ``times``."""
+    return rows.group_by(keys).agg((pl.col("value") * pl.col("times")).sum()).collect(engine="streaming")
 
 
 def _left(whole: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
-    """The whole's kernels minus the leaves'; none where nothing is left."""
-    sums = inside.group_by(SUMMED).agg(pl.col("value").sum())
-    left = whole.join(sums, on=SUMMED, how="left", suffix="_inside", nulls_equal=True)
+    """The whole's kernels minus those of all layers; none where nothing is left."""
+    left = whole.join(inside, on=SUMMED, how="left", suffix="_inside", nulls_equal=True)
     return left.with_columns(pl.col("value") - pl.col("value_inside").fill_null(0)).filter(pl.col("value") > 0)

@@ -239,7 +239,7 @@ class RunAnalysis:
                 continue
             companion = records.get(record.times_from)
             timed = self._attribution(companion) if companion is not None else None
-            tables = {name: self.of_pass(name, record) for name in ("spans", "kernels")}
+            tables = {name: self.of_pass(name, record) for name in ("spans", "kernels", "repeated_spans")}
             rows = self.run.scan_pass("kernel_counts", record.name)
             counted = self._attribution(record)
             one = instrumented_pass(record, companion, tables, rows, counted, timed, self.modules)

@@ -276,8 +276,8 @@ class Collector(ABC):
 
     def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
         """Of a counter that can tell functions and JIT kernels apart: all rows of ``kernels``, and of ``kernel_counts``
-        those of these spans, both without ``pass``. Called after ``counts``, for some spans at a time: all of them
-        together can be millions of rows."""
+        those of these spans, both without ``pass``; ``repeated_spans`` where it leaves some out. Called after
+        ``counts``, for some spans at a time: all of them together can be millions of rows."""
         return {}
 
 

@@ -70,7 +70,8 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "address": pl.Int64,  # in that pass's process
         }
     ),
-    # `counts` by kernel; what is not there is 0. The OpenMP runtime's kernels are in it, `counts` leaves them out.
+    # `counts` by kernel; what is not there is 0. The OpenMP runtime's kernels are in it, `counts` leaves them out. Of
+    # spans that did the very same only one has rows: `repeated_spans` names the others.
     "kernel_counts": pl.Schema(
         {
             "pass": pl.String,
@@ -83,6 +84,8 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "provenance": pl.String,
         }
     ),
+    # Spans whose rows of `kernel_counts` are those of the span `like`.
+    "repeated_spans": pl.Schema({"pass": pl.String, "iteration": pl.Int32, "span": pl.Int64, "like": pl.Int64}),
     # What a thread was doing at one moment. A sample stands for the thread's work since its last one: `period` and
     # `cpu_ns` say how much that was, and where a PMU samples, the counters' differences what came of it.
     "samples": pl.Schema(

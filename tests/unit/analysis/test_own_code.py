@@ -32,6 +32,7 @@ MODULES = layers(
     ]
 )
 LEAVES = MODULES.filter("leaf")["path"].to_list()
+NONE_REPEATED = pl.DataFrame(schema=TABLES["repeated_spans"])
 
 
 @dataclass
@@ -226,7 +227,7 @@ def kernels_of(tree: Tree) -> KernelCounts:
     names = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", "add"]})
     table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
-    return KernelCounts(spans(tree.spans), table, names, MODULES, attribution, None)
+    return KernelCounts(spans(tree.spans), table, NONE_REPEATED, names, MODULES, attribution, None)
 
 
 @given(st.sets(st.tuples(st.sampled_from([None, *LEAVES, own("block"), own(ROOT), UNATTRIBUTED]), st.booleans())))
@@ -263,7 +264,9 @@ def test_what_counts_is_no_kernel_and_in_no_share(tree: Tree) -> None:
     names = pl.DataFrame({"kernel": [0, 1], "domain": ["torch", "own"], "library": ["a.so", "agent.so"], "name": "f"})
     table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
-    found = KernelCounts(spans(tree.spans), table, names, MODULES, attribution, None).of_event("e.instructions")
+    found = KernelCounts(spans(tree.spans), table, NONE_REPEATED, names, MODULES, attribution, None).of_event(
+        "e.instructions"
+    )
     assert set(instrumented.as_text(found)["domain"]) == {"torch"}
     assert set(_large(found)["share"]) == {1.0}
 

@@ -151,9 +151,9 @@ def test_kernels_are_counted_once(attribution: Attribution) -> None:
     ]  # fmt: skip
     names = pl.DataFrame({"kernel": [0], "domain": "torch", "library": "lib.so", "name": ["gemm"]})
     counted = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
-    found = instrumented.as_text(
-        KernelCounts(TABLE, counted, names, LAYERS, attribution, None).of_event("e.instructions")
-    )
+    none_repeated = pl.DataFrame(schema=TABLES["repeated_spans"])
+    kernels_of = KernelCounts(TABLE, counted, none_repeated, names, LAYERS, attribution, None)
+    found = instrumented.as_text(kernels_of.of_event("e.instructions"))
     kernels = dict(found.select(pl.col("layer").fill_null(WHOLE), pl.col("value") // 1000).iter_rows())
     assert kernels == {owner: ms for owner, ms in TIMES.items() if ms}
 

@@ -65,7 +65,7 @@ def test_it_is_added_up_though_the_models_code_has_replaced_pythons_threads(monk
         raise AssertionError("it would begin nothing")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert len(sums(made).interval) == 5
+    assert len(sums(made).step) == 5
 
 
 def test_a_span_has_what_was_executed_between_its_edges() -> None:
@@ -202,7 +202,7 @@ def test_a_log_comes_to_the_same_in_parts_of_any_size(
         in_parts = sums(made)
     finally:
         accounting.PART = whole  # type: ignore[misc]
-    for name in ("interval", "thread", "kernel"):
+    for name in ("step", "thread", "kernel", "steps"):
         assert getattr(in_parts, name).tolist() == getattr(together, name).tolist(), name
     for apart, whole_fact in zip(in_parts.facts, together.facts, strict=True):
         assert of_rows(apart, in_parts) == of_rows(whole_fact, together)
@@ -211,7 +211,9 @@ def test_a_log_comes_to_the_same_in_parts_of_any_size(
 
 
 def of_rows(fact: Column, made: Sums) -> list[int]:
-    return [int(fact.at(np.array([which]))[0]) for which in made.which.tolist()]
+    """Of all intervals."""
+    rows, _ = made.rows_of(made.steps)
+    return [int(fact.at(np.array([which]))[0]) for which in made.which[rows].tolist()]
 
 
 def test_what_is_done_again_is_added_up_once() -> None:
