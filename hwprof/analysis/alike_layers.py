@@ -1,4 +1,4 @@
-"""Layers that did the very same have the same counts by kernel: these are summed once, however many layers there are."""
+"""Layers that did the very same have the same counts by kernel: those are summed once, of however many layers."""
 
 from __future__ import annotations
 

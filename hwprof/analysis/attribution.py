@@ -135,9 +135,11 @@ def _of_events(counts: pl.DataFrame, modules: pl.DataFrame, wholes: pl.DataFrame
     own = own_counts(counts, modules)
     module_counts = owned_counts(_callers(modules), own, usable)
     whole_counts = owned_counts(_callers(wholes), counts, usable)
-    what_is_left = pl.lit(wholes["tid"].min(), pl.Int32)  # is that thread's
-    inside = _callers(within(modules, wholes)).with_columns(caller=what_is_left)
-    return pl.concat([module_counts, whole_counts, _counts_left(whole_counts, owned_counts(inside, own, usable))])
+    inside, left = within(modules, wholes), wholes["tid"].min()  # what is left is that thread's
+    counts_inside = module_counts  # of most models all modules are
+    if inside.height < modules.height or modules["tid"].unique().to_list() != [left]:
+        counts_inside = owned_counts(_callers(inside).with_columns(caller=pl.lit(left, pl.Int32)), own, usable)
+    return pl.concat([module_counts, whole_counts, _counts_left(whole_counts, counts_inside)])
 
 
 def _calls(spans: pl.DataFrame, layers: pl.DataFrame, record: PassRecord) -> pl.DataFrame:

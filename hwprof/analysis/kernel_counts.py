@@ -71,7 +71,7 @@ class KernelCounts:
         inside = with_callers(owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), modules))
         self._owners = _enum([*inside["owner"].unique(), UNATTRIBUTED])
         alike = alike_layers(inside.select("span", "parent", layer=pl.col("owner").cast(self._owners)), repeated)
-        self._spans, self._bundles, self._layers = alike.spans, alike.bundles, alike.layers
+        self._spans, self._bundles, self._layers = alike.spans, alike.bundles, alike.layers.sort("layer")
         if done is not None:
             self._layers = self._layers.filter(pl.col("layer").is_in(self._as_layers(done).implode()))
         self._lacking = counted.uncounted["owner"].unique().to_list()
@@ -88,12 +88,11 @@ class KernelCounts:
         return pl.concat([self._of(pl.lit(False)), *(self._of((pl.col("event") == name) & those) for those in some)])
 
     def _of(self, which: pl.Expr) -> pl.DataFrame:
-        found = self._summed(which).select(*KERNEL_KEYS, pl.col("value") / self.iterations)
-        return found.sort("layer", *NAMES)  # by numbers
+        return self._summed(which).select(*KERNEL_KEYS, pl.col("value") / self.iterations)
 
     def parts(self, wanted: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """What the ``wanted`` kernels (``NAMES``) have of all events, in all layers, over all ``iterations`` that
-        counted: the columns of ``KERNELS_SCHEMA``; some kernels in each part, in no order."""
+        counted: the columns of ``KERNELS_SCHEMA``; some kernels in each part."""
         known = self._numbered.join(wanted.select(NAMES).unique(), on=NAMES, how="semi")
         return map(self._summed, self._some(known, ROWS))
 
@@ -116,22 +115,24 @@ class KernelCounts:
 
     def _some(self, numbered: pl.DataFrame, most: int) -> Iterator[pl.Expr]:
         """Which rows are some of these kernels' (of ``_numbered``), about so many, until all have had their turn."""
-        rows = numbered.group_by(NAMES).agg(pl.col("rows").sum()).sort("rows", *NAMES)
+        times = max(1, self._layers.height // max(1, self._layers["group"].n_unique()))  # they are each layer's
+        rows = numbered.group_by(NAMES).agg(pl.col("rows").sum() * times).sort("rows", *NAMES)
         part_of = rows.with_columns(part=(pl.col("rows").cum_sum() - pl.col("rows")) // most).drop("rows")
         for part in numbered.join(part_of, on=NAMES).sort("part", "number").partition_by("part", maintain_order=True):
             yield pl.col("kernel").is_in(part["number"].implode())
 
     def _summed(self, which: pl.Expr) -> pl.DataFrame:
-        """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it."""
+        """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it; in the
+        same order each time."""
         known = self._rows_of(which)
-        own = self._own_of_groups(known)
+        own = self._own_of_groups(known).sort("group", *SUMMED)
         several = own.join(self._layers.group_by("group").agg(layers=pl.len()), on="group")
         inside = several.group_by(SUMMED).agg((pl.col("value") * pl.col("layers")).sum())
         whole = inside if self._done is not None else self._of_whole(known)
         return self._told(
             self._of_layers(own),
-            whole.with_columns(layer=pl.lit(None, self._owners)),
-            _left(whole, inside).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)),
+            whole.sort(SUMMED).with_columns(layer=pl.lit(None, self._owners)),
+            _left(whole, inside).sort(SUMMED).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)),
         )
 
     def _rows_of(self, which: pl.Expr) -> pl.LazyFrame:
@@ -150,7 +151,7 @@ class KernelCounts:
         both = pl.concat(frame.select("layer", *SUMMED, "value") for frame in summed)
         told = ~pl.col("layer").is_in(self._as_layers(self._lacking).implode())
         counted = self._named.filter(pl.col("domain").cast(pl.String) != OBSERVER)
-        found = both.filter(told.fill_null(WHOLE not in self._lacking)).join(counted, on="named")
+        found = both.filter(told.fill_null(WHOLE not in self._lacking)).join(counted, on="named", maintain_order="left")
         return found.select("layer", *KEYS, "value")
 
     def _own(self, rows: pl.LazyFrame) -> pl.DataFrame:
@@ -168,8 +169,8 @@ class KernelCounts:
         return pl.concat([alone, _by(["group", *SUMMED], several).select(alone.columns)])
 
     def _of_layers(self, own: pl.DataFrame) -> pl.DataFrame:
-        """The rows of groups, of each of their layers."""
-        return own.join(self._layers, on="group").drop("group")
+        """The rows of groups, of each of their layers, in their order within each."""
+        return self._layers.join(own, on="group", maintain_order="left_right").drop("group")
 
     def _as_layers(self, paths: Collection[str]) -> pl.Series:
         """Those that are layers here, as numbers."""

@@ -4,7 +4,7 @@ first asked for."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -41,6 +41,15 @@ if TYPE_CHECKING:  # these need numpy, which a run without samples does not
     from hwprof.analysis.thread_times import ThreadTimes
 
 
+OF_TIMED_PASSES: Final = (
+    "modules", "measured", "traced", "dram", "uncounted", "watching", "counting", "tracing", "sampled_passes",
+    "sampled", "thread_times", "time_budget", "block_budgets", "operators", "python", "energy",
+)  # fmt: skip
+"""What is not made of instrumented passes, which come last: it may be made before they have ended."""
+
+_OF_ONE_PASS: Final = ("_rows", "_attributions")
+
+
 class RunAnalysis:
     """A run's tables and analyses. The main pass is ``measure``; where there is none, the first completed one."""
 
@@ -55,6 +64,22 @@ class RunAnalysis:
         run = self.run
         vars(self).clear()
         vars(self).update(vars(RunAnalysis(run)))
+
+    def look_ahead(self) -> None:
+        """Makes what instrumented passes that are still to come change nothing of."""
+        for name in OF_TIMED_PASSES:
+            getattr(self, name)
+        _ = self.operators.table, self.operators.by_layer, self.operators.tree
+        _ = self.python.functions, self.python.lines, self.energy.layers
+
+    def go_on_with(self, run: RunDirectory) -> None:
+        """The same run, when those have come to their end: what was made ahead is kept, where it is still true."""
+        ahead = {name: value for name, value in vars(self).items() if name in (*OF_TIMED_PASSES, *_OF_ONE_PASS)}
+        before, now = ([one for one in each.kept_passes() if one.times_from is None] for each in (self.run, run))
+        self.run = run
+        self.forget()
+        if before == now and self.modules.equals(ahead["modules"]):
+            vars(self).update(ahead)
 
     def of_pass(self, table: str, record: PassRecord) -> pl.DataFrame:
         """The rows of a pass. Counts, of which there may be a million, are read again whenever they are asked for."""

@@ -117,7 +117,9 @@ def _measure(
     from hwprof.session.pass_record import PassError
 
     try:
-        supervisor.carry_out(run, spec, plans, bars, server, when_measured=lambda: products.prepare(files))
+        supervisor.carry_out(
+            run, spec, plans, bars, server, files.look_ahead, when_measured=lambda: products.prepare(files)
+        )
     except (PassError, KeyboardInterrupt) as error:
         if run.completed_passes():
             return error

@@ -1,12 +1,14 @@
 """What a report leaves with its run: ``document.json`` and the CSV tables.
 
-``python -m hwprof.report.files RUN PARENT`` makes them in a process of its own, when it gets a byte on its standard
+``python -m hwprof.report.files RUN PARENT`` makes them in a process of its own, when it gets ``WRITE`` on its standard
 input: so somebody else can write the trace meanwhile, and both take seconds of Python. The run is analysed by this one
-alone: it says first what the trace has of that (``SliceFacts``).
+alone: it says first what the trace has of that (``SliceFacts``). ``LOOK_AHEAD`` before that has it analyse what is
+there already.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -36,6 +38,9 @@ STANDSTILL_S: Final = 60
 AGAIN: Final = "hwprof report"
 
 
+LOOK_AHEAD: Final = b"a"
+WRITE: Final = b"w"
+
 LENGTH_BYTES: Final = 8
 """Before what the process says first: how long that is."""
 
@@ -47,8 +52,11 @@ class Failure(msgspec.Struct):
     remedy: str | None = None
 
 
-def write_files(run: RunDirectory, first: Callable[[RunAnalysis], None] | None = None) -> None:
-    """Makes the document, and writes it and the tables. ``first`` gets the analysis. Raises ``HwprofError``."""
+def write_files(
+    run: RunDirectory, first: Callable[[RunAnalysis], None] | None = None, ahead: RunAnalysis | None = None
+) -> None:
+    """Makes the document, and writes it and the tables. ``first`` and ``ahead`` as for ``builder.build``. Raises
+    ``HwprofError``."""
     from polars.exceptions import PolarsError
 
     from hwprof.report.csv.files import write_csv_files
@@ -59,7 +67,7 @@ def write_files(run: RunDirectory, first: Callable[[RunAnalysis], None] | None =
     try:
         made_of = fingerprint_of(run)
         with readable(run.path):
-            document = build(run, first=first)
+            document = build(run, first=first, ahead=ahead)
         write_csv_files(run, document)
         keep(run, document, made_of)
     except (OSError, PolarsError) as error:
@@ -84,12 +92,20 @@ class FilesBeside:
             with suppress(OSError):  # ``begin`` tries again
                 self._process = self._start()
 
+    def look_ahead(self) -> None:
+        """All tables of passes that give times are written; others come, of which nobody takes the time."""
+        self.prepare()
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(BrokenPipeError):  # why it is gone, ``wait`` finds
+                self._process.stdin.write(LOOK_AHEAD)
+                self._process.stdin.flush()
+
     def begin(self) -> None:
         """All tables of the run are written. Raises ``OSError``."""
         self._process = process = self._process or self._start()
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin as told:  # why it is gone, ``wait`` finds
-            told.write(b"\n")
+            told.write(WRITE)
         process.stdin = None
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -195,17 +211,36 @@ def main(arguments: Sequence[str]) -> int:
     """Writes the files of the run in this folder when it is told to, as long as the process of that number waits for
     them; the exit code."""
     processes.end_with_parent(int(arguments[1]))
+    gc.disable()  # of millions of objects none is in a cycle that matters before this process ends
     _preload()
-    if not sys.stdin.buffer.read(1):
+    ahead: RunAnalysis | None = None
+    while (told := sys.stdin.buffer.read(1)) == LOOK_AHEAD:
+        ahead = _look_ahead(Path(arguments[0]))
+    if told != WRITE:
         return 0
     said = _Said()
     try:
-        write_files(RunDirectory.open(Path(arguments[0])), said.say)
+        write_files(RunDirectory.open(Path(arguments[0])), said.say, ahead)
     except HwprofError as error:
         said.nothing()
         sys.stdout.buffer.write(msgspec.json.encode(Failure(error.message, error.remedy)))
         return error.exit_code
     return 0
+
+
+def _look_ahead(path: Path) -> RunAnalysis | None:
+    """What is there of a run, analysed; None where it cannot be, or where it changed meanwhile: whoever analyses all of
+    it tells why."""
+    from polars.exceptions import PolarsError
+
+    from hwprof.analysis.run_analysis import RunAnalysis
+    from hwprof.run.tables import readable
+
+    with suppress(HwprofError, OSError, PolarsError), readable(path):
+        analysis = RunAnalysis(RunDirectory.open(path))
+        analysis.look_ahead()
+        return analysis
+    return None
 
 
 class _Said:

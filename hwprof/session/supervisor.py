@@ -24,16 +24,18 @@ def carry_out(
     plans: Sequence[PassPlan],
     progress: Progress,
     server: ForkServer | None = None,
+    when_timed: Callable[[], None] = nothing,
     when_measured: Callable[[], None] = nothing,
 ) -> None:
     """Does every pass in turn and keeps each in ``run``. ``server``: who has the workload's libraries at hand.
-    ``when_measured`` is called when the last pass measures no more; it may go on to add up for seconds.
+    ``when_timed`` is called when no pass is left whose times count, ``when_measured`` when the last one measures no
+    more; it may go on to add up for seconds.
 
     Raises ``PassError`` at the first pass that fails (at the end, where the run can go on without it; not at all, where
     nobody asked for it: its record tells), and ``KeyboardInterrupt``; the passes done by then are kept.
     """
     try:
-        failure = _carry_out(run, workload, plans, progress, server, when_measured)
+        failure = _carry_out(run, workload, plans, progress, server, when_timed, when_measured)
     except PassError as error:
         if is_full_disk(error):
             save_if_possible(run)  # the weights had room that is free now
@@ -50,14 +52,18 @@ def _carry_out(
     plans: Sequence[PassPlan],
     progress: Progress,
     server: ForkServer | None,
+    when_timed: Callable[[], None],
     when_measured: Callable[[], None],
 ) -> PassError | None:
     failure: PassError | None = None
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
         means = Means(run, workload, progress, server, weights.fileno())
         passes = [Pass(means, plan, first=number == 0) for number, plan in enumerate(plans)]
+        timed = [one for one in passes if one.plan.times_from is None]
         try:
             for done, following in zip_longest(passes, passes[1:]):
+                if timed and passes.index(done) == passes.index(timed[-1]) + 1:
+                    when_timed()
                 try:
                     with recorded(run, done.plan) as record:
                         done.carry_out(record, following.prepare if following is not None else when_measured)

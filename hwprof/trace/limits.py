@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-SLICES: Final = 1_500_000
-"""Of a trace, unless the user says another number: some 100 MB, which the UI shows within ten seconds."""
+SLICES: Final = 750_000
+"""Of a trace, unless the user says another number: some 50 MB, which the UI shows within five seconds."""
 
 ANNOTATED: Final = 7
 """As many operators' slices as a span takes that has annotations (a layer, a stage, an iteration): some 400 bytes."""

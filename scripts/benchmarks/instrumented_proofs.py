@@ -18,6 +18,7 @@ import polars as pl
 from collectors.callgrind.collector import ENVIRONMENT as SSE41
 from hwprof.analysis.convolutions import convolution
 from hwprof.run.directory import RunDirectory
+from hwprof.run.repeated_spans import of_all_spans
 
 INSTRUMENTED: Final = "instrumented"
 CALLGRIND: Final = "callgrind"
@@ -53,17 +54,22 @@ def instructions(run: RunDirectory, which: str, domains: Sequence[str] | None = 
     if domains is None:
         counts = run.scan("counts").filter((pl.col("pass") == which) & (pl.col("event") == event))
     else:
-        named = run.scan("kernel_counts").filter((pl.col("pass") == which) & (pl.col("event") == event))
+        named = kernel_counts(run).filter((pl.col("pass") == which) & (pl.col("event") == event))
         kernels = run.scan("kernels").filter((pl.col("pass") == which) & pl.col("domain").is_in(domains))
         counts = named.join(kernels.select("kernel"), on="kernel", how="semi")
     return _by_layer(run, which, counts)
+
+
+def kernel_counts(run: RunDirectory) -> pl.LazyFrame:
+    """Of every span."""
+    return of_all_spans(run.scan("kernel_counts"), run.scan("repeated_spans"))
 
 
 def in_mkl(run: RunDirectory) -> set[str]:
     """The leaf layers with products by MKL. How it splits a product over threads changes from run to run on some
     processors, and with it how much it rounds up to whole tiles: its counts follow from no shape."""
     kernels = run.scan("kernels").filter((pl.col("pass") == INSTRUMENTED) & pl.col("name").str.starts_with("mkl_"))
-    counts = run.scan("kernel_counts").filter((pl.col("pass") == INSTRUMENTED) & pl.col("event").str.contains("flops"))
+    counts = kernel_counts(run).filter((pl.col("pass") == INSTRUMENTED) & pl.col("event").str.contains("flops"))
     used = counts.join(kernels.select("kernel"), on="kernel", how="semi").filter(pl.col("value") > 0)
     return _by_layer(run, INSTRUMENTED, used).keys() - {"inference"}
 

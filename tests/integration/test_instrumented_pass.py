@@ -14,6 +14,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
+from hwprof.run.repeated_spans import of_all_spans
 from tests.support.command import hwprof, hwprof_here, start_hwprof
 from tests.support.requirements import require_module
 
@@ -128,7 +129,7 @@ def test_kernels_have_one_row_a_name_and_add_up(tmp_path: Path) -> None:
     jit = kernels.filter(domain="jit")["name"].drop_nulls().to_list()
     assert jit
     assert not [name for name in jit if name.rpartition(".")[2].isdigit()], "ordinals are this process's alone"
-    counts = run.read("kernel_counts")
+    counts = of_all_spans(run.scan("kernel_counts"), run.scan("repeated_spans")).collect()
     assert set(counts["provenance"]) == {"instrumented"}
     flops = counts.filter(event="instrumented.flops-fp32").group_by("span").agg(pl.col("value").sum())
     layers = run.scan("spans").filter((pl.col("pass") == "instrumented") & (pl.col("kind") == "layer")).collect()

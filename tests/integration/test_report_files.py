@@ -21,7 +21,7 @@ from hwprof.report.files import FilesBeside, write_files
 from hwprof.report.json.kept import FILE, load
 from hwprof.trace import analysed
 from hwprof.trace.writer import write_trace
-from tests.support import synthetic_samples
+from tests.support import synthetic_samples, synthetic_variants
 from tests.support.machine_peaks import FOUND
 from tests.support.processes import alive, children_of
 from tests.support.synthetic_run import build
@@ -42,6 +42,43 @@ def test_they_are_the_same_as_without_a_process(tmp_path: Path) -> None:
     for document in documents:
         del document["run"]["path"]
     assert documents[0] == documents[1]
+
+
+def test_they_are_the_same_where_it_looked_ahead(tmp_path: Path) -> None:
+    """While the instrumented pass had still to come."""
+    whole, run = (synthetic_variants.kernels_under_roofs(tmp_path / name) for name in ("whole", "run"))
+    write_files(whole)
+    every = run.manifest.passes
+    run.manifest.passes = every[:-1]
+    run.save_manifest()
+    with FilesBeside(run) as files:
+        files.look_ahead()
+        time.sleep(2)  # some of it is done; whatever is not, is done later
+        run.manifest.passes = every
+        run.save_manifest()
+        files.begin()
+        files.wait()
+    for name in sorted(file.name for file in whole.path.glob("*.csv")):
+        assert (run.path / name).read_bytes() == (whole.path / name).read_bytes(), name
+
+
+def test_who_was_killed_while_it_looked_ahead_is_told_of(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    with FilesBeside(run) as files:
+        files.look_ahead()
+        (writer,) = children_of(os.getpid())
+        os.kill(writer, signal.SIGKILL)
+        processes_end(writer)
+        files.look_ahead()
+        files.begin()
+        with pytest.raises(HwprofError, match="SIGKILL"):
+            files.wait()
+
+
+def processes_end(pid: int) -> None:
+    deadline_s = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < deadline_s:
+        time.sleep(0.01)
 
 
 def test_it_says_what_the_trace_has_of_its_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,8 @@ BEGIN = """
             found = [{} for _ in self.spans]
             for span, event, value in simulated.iter_rows():
                 found[span][event.removeprefix("cache-model.")] = value
+            for span, like in tables["repeated_spans"].select("span", "like").iter_rows():
+                found[span] = found[like]
             return found
 """
 

@@ -38,17 +38,22 @@ def build(
     top: int | None = None,
     sort: str = SORT,
     first: Callable[[RunAnalysis], None] | None = None,
+    ahead: RunAnalysis | None = None,
 ) -> Document:
     """The report of a run; ``top`` and ``sort`` choose ``hottest`` only, the rest is everything there is.
 
     Figures come from the pass ``measure`` (where there is none, from the first completed one, and the document says
     so), operators from ``trace``. What is made of damaged files is absent. ``first`` gets the run's analysis before all
-    else. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one not measured, ``DamagedError`` where
-    too little is left.
+    else; ``ahead``: one of the same run, when some passes had still to come.
+
+    Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one not measured, ``DamagedError`` where too
+    little is left.
     """
     from hwprof.analysis.run_analysis import RunAnalysis
 
-    analysis = RunAnalysis(run)
+    analysis = ahead or RunAnalysis(run)
+    if ahead is not None:
+        ahead.go_on_with(run)
     if first is not None:
         first(analysis)
     found = whole = _parts(analysis)

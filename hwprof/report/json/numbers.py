@@ -10,22 +10,30 @@ import msgspec
 EXACT: Final = 1 << 53
 """Up to it a float holds every whole number."""
 
+_PARTS: Final = frozenset({float, dict, list})
+"""Of these something is to be made."""
+
 
 def encoded(value: Any) -> bytes:
     """What msgspec knows, as compact JSON."""
-    return msgspec.json.encode(_plain(msgspec.to_builtins(value)))
+    return msgspec.json.encode(_plain(msgspec.to_builtins(value), {}))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, known: dict[float, float]) -> Any:
+    """``known``: floats that were met, of which most are there many times."""
     kind = type(value)
     if kind is float:
-        return _without_point(value if value.is_integer() else float(f"{value:.10g}"))
+        found = known.get(value)
+        if found is None:
+            found = known[value] = _rounded(value)
+        return found
     if kind is dict:
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(one, known) if type(one) in _PARTS else one for key, one in value.items()}
     if kind is list:
-        return [_plain(one) for one in value]
+        return [_plain(one, known) if type(one) in _PARTS else one for one in value]
     return value
 
 
-def _without_point(value: float) -> float:
-    return int(value) if value.is_integer() and -EXACT < value < EXACT else value
+def _rounded(value: float) -> float:
+    found = value if value.is_integer() else float(f"{value:.10g}")
+    return int(found) if found.is_integer() and -EXACT < found < EXACT else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -214,8 +215,8 @@ def test_samples_between_layers_are_the_innermost_modules(tree: Tree) -> None:
     }  # fmt: skip
 
 
-def kernels_of(tree: Tree) -> KernelCounts:
-    """Two kernels: all that was done, and a quarter of it."""
+def kernels_of(tree: Tree, repeated: bool = False) -> KernelCounts:
+    """Two kernels: all that was done, and a quarter of it. ``repeated``: of spans with the same rows one has them."""
     rows = [
         {
             "pass": "engine", "iteration": 0, "span": span, "tid": tid, "kernel": number, "event": "e.instructions",
@@ -227,7 +228,17 @@ def kernels_of(tree: Tree) -> KernelCounts:
     names = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", "add"]})
     table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
-    return KernelCounts(spans(tree.spans), table, NONE_REPEATED, names, MODULES, attribution, None)
+    first: dict[object, int] = {}
+    like = {number: number for number, *_ in tree.spans}
+    if repeated:
+        of_spans: dict[int, list[int]] = {}
+        for _, span, _, _, value in tree.counts:
+            of_spans.setdefault(span, []).append(value)
+        like = {number: first.setdefault(tuple(of_spans[number]), number) for number in like}
+    others = [("engine", 0, span, other) for span, other in like.items() if span != other]
+    known = pl.DataFrame(others, schema=TABLES["repeated_spans"], orient="row")
+    table = table.filter(~pl.col("span").is_in(known["span"].implode()))
+    return KernelCounts(spans(tree.spans), table, known, names, MODULES, attribution, None)
 
 
 @given(st.sets(st.tuples(st.sampled_from([None, *LEAVES, own("block"), own(ROOT), UNATTRIBUTED]), st.booleans())))
@@ -240,6 +251,41 @@ def test_of_kernels_that_are_listed_all_is_told_in_their_layers(listed: set[tupl
     order = [*KERNEL_KEYS, "event"]
     expected = whole.join(wanted, on=KERNEL_KEYS, how="semi", nulls_equal=True).sort(order)
     assert pl.concat(found).select(expected.columns).sort(order).equals(expected)
+
+
+STEP = st.sampled_from([(5, 100, 7), (9, 50, 0)])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["block.conv", "block.act", "head"]), STEP), max_size=6), STEP, st.data())
+def test_layers_that_did_the_very_same_have_what_each_has(
+    calls: list[tuple[str, tuple[int, int, int]]], between: tuple[int, int, int], data: st.DataObject
+) -> None:
+    """Whether rows are written of each span or of one that stands for others; by whomever layers are called."""
+    tree = Tree()
+    around = data.draw(st.lists(st.sampled_from([ROOT, "block"]), min_size=len(calls), max_size=len(calls)))
+
+    def leaf(path: str, step: tuple[int, int, int]) -> Callable[[int], object]:
+        return lambda number: tree.call("layer", path, number, step)
+
+    def block(inside: Callable[[int], object]) -> Callable[[int], object]:
+        return lambda number: tree.call("layer", "block", number, between, inside)
+
+    steps = [leaf(*one) if caller == ROOT else block(leaf(*one)) for one, caller in zip(calls, around, strict=True)]
+
+    def model(number: int) -> int:
+        return tree.call("layer", ROOT, number, between, *steps)
+
+    tree.call("iteration", "0", None, lambda number: tree.call("stage", "inference", number, between, model))
+    every, first = (kernels_of(tree, repeated) for repeated in (False, True))
+    order = [*KERNEL_KEYS, "value"]
+    found, expected = (instrumented.as_text(one.of_event("e.instructions")).sort(order) for one in (first, every))
+    assert found.equals(expected)
+    wanted = expected.select(KERNEL_KEYS)
+    listed = [
+        pl.concat(instrumented.of_those(part, wanted) for part in one.of_listed(wanted)).sort(*order)
+        for one in (first, every)
+    ]
+    assert listed[0].equals(listed[1])
 
 
 def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> None:

@@ -269,3 +269,37 @@ def test_amounts_of_any_size_are_kept() -> None:
     both = [CountedSpan(0, 0, 0, 1)]
     assert count(made, both, np.array([0, 1]), [INSTRUCTIONS, MEMORY], MAIN).value.tolist() == [3 << 40, 3 << 40]
     assert count_kernels(made, both, np.array([0, 1]), [INSTRUCTIONS]).value.tolist() == [3 << 40]
+
+
+STEPS = [[(0, 0, 5), (0, 1, 1)], [(1, 0, 7)], [], [(0, 0, 2), (1, 0, 2), (0, 0, 3)]]
+
+
+@given(
+    intervals=st.lists(st.sampled_from(STEPS), min_size=9, max_size=9),
+    spans=st.lists(st.lists(st.integers(0, 8), min_size=2, max_size=2).map(sorted), max_size=8),
+    nobodys=st.sets(st.integers(1, 8), max_size=3),
+    at_once=st.sampled_from([1, 3, span_counts.ROWS]),
+)
+def test_whatever_is_done_again_is_counted_each_time(
+    intervals: list[list[tuple[int, int, int]]], spans: list[list[int]], nobodys: set[int], at_once: int
+) -> None:
+    """By the sums as one entry after the other gives them."""
+    ends = np.cumsum([len(interval) for interval in intervals]).tolist()
+    made = sums(log([7, 8], [entry for interval in intervals for entry in interval], ends), sorted(nobodys))
+    wanted = [CountedSpan(number, 0, *edges) for number, edges in enumerate(spans)]
+    of_kernels: dict[tuple[int, ...], int] = {}
+    of_threads = {(span.span, thread): 0 for span in wanted for thread in (0, 1)}
+    for span in wanted:
+        for number in set(range(span.begin_edge + 1, span.end_edge + 1)) - nobodys:
+            for thread, block, times in intervals[number]:
+                done = (3, 2)[block] * times
+                of_kernels[span.span, thread, block] = of_kernels.get((span.span, thread, block), 0) + done
+                of_threads[span.span, thread] += done if block == 0 else 0
+    whole, span_counts.ROWS = span_counts.ROWS, at_once  # type: ignore[misc]
+    try:
+        by_kernel = count_kernels(made, wanted, EDGES, [INSTRUCTIONS])
+        by_thread = count(made, wanted, EDGES, [INSTRUCTIONS], MAIN)
+    finally:
+        span_counts.ROWS = whole  # type: ignore[misc]
+    assert {row[:3]: row[3] for row in rows(by_kernel, "span", "thread", "kernel", "value")} == of_kernels
+    assert {row[:2]: row[2] for row in rows(by_thread, "span", "thread", "value")} == of_threads
