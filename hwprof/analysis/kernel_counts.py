@@ -122,8 +122,8 @@ class KernelCounts:
             yield pl.col("kernel").is_in(part["number"].implode())
 
     def _summed(self, which: pl.Expr) -> pl.DataFrame:
-        """``layer``, ``KEYS`` and ``value`` of those rows: of each layer, of the whole and of what is left of it; in the
-        same order each time."""
+        """``layer``, ``KEYS`` and ``value`` of those rows, in the same order each time: of each layer, of the whole and
+        of what is left of it."""
         known = self._rows_of(which)
         own = self._own_of_groups(known).sort("group", *SUMMED)
         several = own.join(self._layers.group_by("group").agg(layers=pl.len()), on="group")
