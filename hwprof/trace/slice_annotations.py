@@ -76,7 +76,7 @@ class SliceAnnotations:
     def encoder(self, sequence: EventSequence) -> Callable[[tuple[Any, ...]], bytes]:
         """How a slice (its ``COLUMNS``) begins in a sequence: name, category and the same, encoded: what many slices
         share once."""
-        encode = sequence.annotations.encode
+        encode, alike = sequence.annotations.encode, not self._analysed.arguments  # in the warm-up and after it
         by_iteration: dict[tuple[Any, ...], bytes] = {}
         by_place: dict[tuple[Any, ...], tuple[bytes, bytes]] = {}
 
@@ -84,6 +84,8 @@ class SliceAnnotations:
             iteration, place = span[1:3], span[2:]
             if place[1] == "iteration":
                 place = span[1:]
+            elif alike:
+                place = span[3:]
             if place not in by_place:
                 row = dict(zip(COLUMNS, span, strict=True))
                 by_place[place] = sequence.beginning(self.name(row), row["kind"]), encode(self._of_place(row))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+import polars as pl
+
+TYPES: Final = {int: pl.Int64, float: pl.Float64}
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,17 @@ class Table:
 
     def write(self, path: Path) -> None:
         """The table in full precision; an empty cell is None. Raises ``OSError``."""
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n", delimiter=self.delimiter)
-            writer.writerow(self.columns)
-            writer.writerows(zip(*self.columns.values(), strict=True))
+        rows = pl.DataFrame([_series(name, values) for name, values in self.columns.items()])
+        with path.open("wb") as file:
+            rows.write_csv(file, separator=self.delimiter)
+
+
+def _series(name: str, values: Sequence[Any]) -> pl.Series:
+    """Numbers of one kind as these, all others as texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) == 1 and (kind := TYPES.get(*kinds)) is not None:
+        return pl.Series(name, values, dtype=kind)
+    return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
 
 
 def columns_of(rows: Iterable[msgspec.Struct], names: Iterable[str], headers: Mapping[str, str]) -> Table:
