@@ -13,14 +13,17 @@ EXACT: Final = 1 << 53
 _PARTS: Final = frozenset({float, dict, list})
 """Of these something is to be made."""
 
+_FIGURES: Final = frozenset({float, type(None)})
+"""Of a column of figures."""
+
 
 def encoded(value: Any) -> bytes:
     """What msgspec knows, as compact JSON."""
-    return msgspec.json.encode(_plain(msgspec.to_builtins(value), {}))
+    return msgspec.json.encode(_plain(msgspec.to_builtins(value), {None: None}))
 
 
-def _plain(value: Any, known: dict[float, float]) -> Any:
-    """``known``: floats that were met, of which most are there many times."""
+def _plain(value: Any, known: dict[float | None, float | None]) -> Any:
+    """``known``: figures that were met, of which most are there many times."""
     kind = type(value)
     if kind is float:
         found = known.get(value)
@@ -30,6 +33,9 @@ def _plain(value: Any, known: dict[float, float]) -> Any:
     if kind is dict:
         return {key: _plain(one, known) if type(one) in _PARTS else one for key, one in value.items()}
     if kind is list:
+        if {*map(type, value)} <= _FIGURES:
+            known.update((one, _rounded(one)) for one in {*value} - known.keys())
+            return [known[one] for one in value]
         return [_plain(one, known) if type(one) in _PARTS else one for one in value]
     return value
 
