@@ -21,7 +21,7 @@ from pathlib import Path
 from hwprof.run.directory import RunDirectory
 from hwprof.trace.writer import write_trace
 run = RunDirectory.open(Path(sys.argv[1]))
-assert write_trace(run, run.path / "trace.pftrace").slices > int(sys.argv[2])
+assert write_trace(run, run.path / "trace.pftrace", limit=10_000_000).slices > int(sys.argv[2])
 print(next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line[:5] == "VmHWM"))
 """
 
