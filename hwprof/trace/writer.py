@@ -124,12 +124,12 @@ def _written(
             with part.open("wb", buffering=_BUFFER_BYTES) as file:
                 does = executed(run)
                 writer = TraceEncoder(file, run.manifest.clock)
-                for record, pid in zip(records, pids, strict=True):
-                    written[record.name] = PassWriter(run, early, record, pid, writer, does, advance)
-                for name in sorted(written, key=lambda one: one not in without):
-                    if found is None and name not in without:
+                for record, pid in sorted(zip(records, pids, strict=True), key=lambda one: one[0].name not in without):
+                    if found is None and record.name not in without:
                         found = find()
-                    written[name].write(numbers, found or NOTHING)
+                    of_pass = PassWriter(run, early, record, pid, writer, does, found or NOTHING, advance)
+                    of_pass.write(numbers)
+                    written[record.name] = of_pass
                 writer.end()
             size_bytes = part.stat().st_size
     except OSError as error:
