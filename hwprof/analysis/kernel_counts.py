@@ -26,6 +26,9 @@ ROWS: Final = 1_000_000
 ROWS_OF_ONE_EVENT: Final = 4 * ROWS
 """The same where the rows of one event are taken of all of these: each time all are looked through."""
 
+HELD: Final = 3 * ROWS
+"""So many rows are read once, and held: some 80 MB."""
+
 NAMES: Final = [key for key in KERNEL_KEYS if key != "layer"]
 """What tells kernels apart in one layer."""
 
@@ -62,7 +65,7 @@ class KernelCounts:
         counted: Attribution,
         done: Collection[str] | None,
     ) -> None:
-        self._rows, self._names, self._done = rows, names, done
+        self._rows, self._names, self._done = _held_if_few(rows), names, done
         iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
         kept = spans.join(iterations, on="iteration", how="semi")
         self.iterations = max(iterations.height, 1)
@@ -107,11 +110,12 @@ class KernelCounts:
         for some in self._some(left.drop("layer"), ROWS):
             yield self._summed(some).filter(pl.col("layer") == UNATTRIBUTED)
         rows = self._rows_of(pl.col("kernel").is_in(whole["number"].implode()))
-        yield self._told(self._of_whole(rows).with_columns(layer=pl.lit(None, self._owners)))
+        yield self._of_owner(None, self._of_whole(rows))
         pairs = known.select("number", pl.col("layer").cast(self._owners, strict=False)).join(self._layers, on="layer")
         pairs = pairs.join(self._bundles, on="group").join(self._spans, on="bundle")
         wanted = pairs.select("span", kernel="number").unique().lazy()
-        yield self._told(self._own(self._rows_of(pl.lit(True)).join(wanted, on=["span", "kernel"], how="semi")))
+        rows = self._rows_of(pl.lit(True)).join(wanted, on=["span", "kernel"], how="semi")
+        yield self._of_layers(self._own_of_groups(rows))
 
     def _some(self, numbered: pl.DataFrame, most: int) -> Iterator[pl.Expr]:
         """Which rows are some of these kernels' (of ``_numbered``), about so many, until all have had their turn."""
@@ -129,10 +133,9 @@ class KernelCounts:
         several = own.join(self._layers.group_by("group").agg(layers=pl.len()), on="group")
         inside = several.group_by(SUMMED).agg((pl.col("value") * pl.col("layers")).sum())
         whole = inside if self._done is not None else self._of_whole(known)
-        return self._told(
-            self._of_layers(own),
-            whole.sort(SUMMED).with_columns(layer=pl.lit(None, self._owners)),
-            _left(whole, inside).sort(SUMMED).with_columns(layer=pl.lit(UNATTRIBUTED, self._owners)),
+        left = _left(whole, inside).sort(SUMMED)
+        return pl.concat(
+            [self._of_layers(own), self._of_owner(None, whole.sort(SUMMED)), self._of_owner(UNATTRIBUTED, left)]
         )
 
     def _rows_of(self, which: pl.Expr) -> pl.LazyFrame:
@@ -146,20 +149,25 @@ class KernelCounts:
         """Those of the whole, summed."""
         return _by(SUMMED, rows.join(self._wholes.lazy(), on="span"))
 
-    def _told(self, *summed: pl.DataFrame) -> pl.DataFrame:
-        """``layer``, ``KEYS`` and ``value`` of what is told of."""
-        both = pl.concat(frame.select("layer", *SUMMED, "value") for frame in summed)
-        told = ~pl.col("layer").is_in(self._as_layers(self._lacking).implode())
-        counted = self._named.filter(pl.col("domain").cast(pl.String) != OBSERVER)
-        found = both.filter(told.fill_null(WHOLE not in self._lacking)).join(counted, on="named", maintain_order="left")
+    def _of_layers(self, own: pl.DataFrame) -> pl.DataFrame:
+        """``layer``, ``KEYS`` and ``value`` of the rows of groups: of each of their layers that is told of."""
+        told = self._layers.filter(~pl.col("layer").is_in(self._as_layers(self._lacking).implode()))
+        found = told.join(self._named_rows(own), on="group", maintain_order="left_right")
         return found.select("layer", *KEYS, "value")
 
-    def _own(self, rows: pl.LazyFrame) -> pl.DataFrame:
-        """The rows of modules by ``layer``, summed; what the modules did that it called is subtracted."""
-        return self._of_layers(self._own_of_groups(rows))
+    def _of_owner(self, owner: str | None, summed: pl.DataFrame) -> pl.DataFrame:
+        """The same of the whole (None) or of what is left of it."""
+        told = summed if (owner or WHOLE) not in self._lacking else summed.clear()
+        return self._named_rows(told).select(pl.lit(owner, self._owners).alias("layer"), *KEYS, "value")
+
+    def _named_rows(self, summed: pl.DataFrame) -> pl.DataFrame:
+        """With ``NAMES``, but for those of what counts."""
+        counted = self._named.filter(pl.col("domain").cast(pl.String) != OBSERVER)
+        return summed.join(counted, on="named", maintain_order="left")
 
     def _own_of_groups(self, rows: pl.LazyFrame) -> pl.DataFrame:
-        """The same by ``group``, of those that have layers."""
+        """The rows of modules by ``group``, of those that have layers, summed; what modules did that it called is
+        subtracted."""
         summed = _by(["bundle", *SUMMED], rows.join(self._spans.lazy(), on="span"))
         bundles = self._bundles.join(self._layers, on="group", how="semi")
         # Those that called others, or that several called, are more than one bundle: few, of a million rows.
@@ -167,10 +175,6 @@ class KernelCounts:
         alone = summed.join(bundles.filter(single).drop("times"), on="bundle").drop("bundle")
         several = summed.lazy().join(bundles.filter(~single).lazy(), on="bundle")
         return pl.concat([alone, _by(["group", *SUMMED], several).select(alone.columns)])
-
-    def _of_layers(self, own: pl.DataFrame) -> pl.DataFrame:
-        """The rows of groups, of each of their layers, in their order within each."""
-        return self._layers.join(own, on="group", maintain_order="left_right").drop("group")
 
     def _as_layers(self, paths: Collection[str]) -> pl.Series:
         """Those that are layers here, as numbers."""
@@ -215,6 +219,14 @@ class KernelCounts:
 def _enum(texts: Iterable[str | None]) -> pl.Enum:
     """The type of one of these texts: a number, in their order."""
     return pl.Enum(sorted({text for text in texts if text is not None}))
+
+
+def _held_if_few(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """What is needed of them. They are asked for several times, and reading them takes most of that."""
+    texts = pl.col("event", "provenance")
+    if rows.select(pl.len()).collect().item() > HELD:
+        return rows
+    return rows.select("span", "kernel", "value", texts.cast(pl.Categorical)).collect(engine="streaming").lazy()
 
 
 def _by(keys: list[str], rows: pl.LazyFrame) -> pl.DataFrame:

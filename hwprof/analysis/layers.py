@@ -149,7 +149,9 @@ def figures(
     static = static.with_columns(pl.when(rates).then(name).alias(name) for name in ("macs", "bytes"))
     if further is not None:
         static = static.join(further, on="owner", how="left", maintain_order="left")
-    operands = summary.operands(timed, times, counts, static, iterations.counted, uneven)
+    operands = metrics.Operands(static.select("owner"), static.select("owner").clear())
+    if definitions:  # hundreds of columns, that nothing is made of otherwise
+        operands = summary.operands(timed, times, counts, static, iterations.counted, uneven)
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
     rows = described.join(timed, on="owner", how="left", maintain_order="left")
     rows = rows.with_columns(share=_share(rows, iterations, _basis(attribution)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -64,40 +63,34 @@ class Counters(msgspec.Struct, kw_only=True, frozen=True):
 
 def counters(counts: pl.DataFrame, owners: Sequence[str]) -> Counters:
     """Those of ``owners``; ``counts`` as ``analysis.summary.counts`` has them."""
+    import polars as pl
+
     from hwprof.analysis import summary
 
-    place = {owner: number for number, owner in enumerate(owners)}
-    events = {
-        event: _column(rows, place)
+    order = pl.DataFrame({"owner": owners}, schema={"owner": pl.String})
+    placed = {
+        event: order.join(rows, on="owner", how="left", maintain_order="left")
         for event, rows in summary.by_event(counts).items()
-        if not place.keys().isdisjoint(rows["owner"])
     }
+    events = {event: _column(rows) for event, rows in placed.items() if rows["provenance"].count()}
     return Counters(of=list(owners), events=events)
 
 
-def _column(rows: pl.DataFrame, place: dict[str, int]) -> Column:
+def _column(rows: pl.DataFrame) -> Column:
+    """``rows``: one an owner, null of those that were not counted."""
     import polars as pl
 
-    taken = rows.filter(pl.col("owner").is_in(list(place)))
-    owners = taken["owner"].to_list()
-    places = [place[owner] for owner in owners]
-
     def column(name: str) -> Values:
-        if taken[name].null_count() == taken.height:
-            return []
-        values: Values = [None] * len(place)
-        for number, value in zip(places, taken[name].to_list(), strict=True):
-            values[number] = value
-        return values
+        return rows[name].to_list() if rows[name].count() else []
 
-    of_each = dict(zip(owners, taken["iterations"].to_list(), strict=True))
-    often = Counter(of_each.values())
-    most = max(often, key=lambda number: (often[number], number))
-    shares = column("running_share")
+    often = rows["iterations"].drop_nulls().value_counts()
+    most = often.sort("count", "iterations")["iterations"][-1]
+    others = rows.filter(pl.col("iterations") != most)
+    shares = rows["running_share"]
     return Column(
-        provenance=rows["provenance"][0],
+        provenance=rows["provenance"].drop_nulls()[0],
         iterations=most,
-        iterations_of={owner: number for owner, number in of_each.items() if number != most},
-        running_share=shares if any(share not in (None, 1.0) for share in shares) else [],
+        iterations_of=dict(others.select("owner", "iterations").iter_rows()),
+        running_share=column("running_share") if (shares.drop_nulls() != 1.0).any() else [],
         **{name: column(name) for name in PARTS},
     )
