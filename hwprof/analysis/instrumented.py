@@ -110,10 +110,11 @@ def joined(counted: Attribution, timed: Attribution | None) -> Attribution:
 
 
 def calls_differ(counted: Attribution, timed: Attribution) -> int:
-    """How many layers were called another number of times in the one pass than in the other: not the same work."""
+    """How many layers were called another number of times in the one pass's counted iterations than in the other: not
+    the same work."""
     each = [
-        found.times.filter(pl.col("owner") != UNATTRIBUTED).group_by("owner").agg(pl.col("calls").median())
-        for found in (counted, timed)
+        times.filter(pl.col("owner") != UNATTRIBUTED).group_by("owner").agg(pl.col("calls").median())
+        for times in (counted.times.filter("layers_counted"), timed.times)
     ]
     both = each[0].join(each[1], on="owner", how="full", coalesce=True)
     return both.filter(~pl.col("calls").eq_missing(pl.col("calls_right"))).height

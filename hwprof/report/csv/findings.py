@@ -12,11 +12,11 @@ FILE: Final = "findings.csv"
 
 
 def files(document: Document) -> dict[str, Table]:
-    """A row a finding, what could win most first; nothing where there is none."""
+    """A row a finding, what could win most first, its layers separated by ``;``; nothing where there is none."""
     part = document.part(Findings)
     if part is None or not part.rows:
         return {}
     names = {"rule": "rule", "title": "title", "evidence": "evidence", "remedy": "remedy",
              "gain_low": "gain_low_ratio", "gain_high": "gain_high_ratio"}  # fmt: skip
     columns = {header: [getattr(one, name) for one in part.rows] for name, header in names.items()}
-    return {FILE: Table({**columns, "layers": [" ".join(one.layers) for one in part.rows]})}
+    return {FILE: Table({**columns, "layers": [";".join(one.layers) for one in part.rows]})}

@@ -28,11 +28,11 @@ class Table:
 
 
 def _series(name: str, values: Sequence[Any]) -> pl.Series:
-    """Numbers of one kind as these, all others as texts."""
+    """Numbers of one kind as these, all others as texts; one without a letter is an empty cell too, not ``""``."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) == 1 and (kind := TYPES.get(*kinds)) is not None:
         return pl.Series(name, values, dtype=kind)
-    return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
+    return pl.Series(name, [None if value in (None, "") else str(value) for value in values], dtype=pl.String)
 
 
 def columns_of(rows: Iterable[msgspec.Struct], names: Iterable[str], headers: Mapping[str, str]) -> Table:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from hwprof.analysis import irregular
-from hwprof.analysis.attribution import attribute
+from hwprof.analysis.attribution import Attribution, attribute
+from hwprof.analysis.instrumented import calls_differ
 from hwprof.analysis.layers import layer_table
 from hwprof.analysis.owners import ROOT, WHOLE
 from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord
@@ -91,3 +92,15 @@ def test_the_other_passes_iteration_is_one_too() -> None:
     both = irregular.of_both(called([1, 1, 1]), called([9]))
     assert irregular.layers(both) == ("often",)
     assert "once" not in irregular.uneven(both)
+
+
+def test_of_the_pass_that_counts_only_its_counted_iterations_are_compared() -> None:
+    """Whose counts are of one call, however often others called it."""
+
+    def attribution(numbers: list[int], counted: list[bool]) -> Attribution:
+        iterations = [IterationRecord(index, False, None, one) for index, one in enumerate(counted)]
+        return attribute(tree(numbers), empty("counts"), MODULES, PassRecord(name="any", iterations=iterations))
+
+    timed = attribution([1, 2], [False, False])
+    assert calls_differ(attribution([2, 1], [False, True]), timed) == 1
+    assert calls_differ(attribution([2, 1], [True, True]), timed) == 0

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hwprof.report.csv.energy import domain
 from hwprof.report.csv.figures import metric_header
@@ -113,3 +117,39 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         write_csv_files(run, built)
     assert (run.path / "layers.csv").read_bytes() == before
     assert not list(run.path.glob(".*.part"))
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | TEXTS,
+            st.none() | st.floats(allow_nan=False),
+            st.none() | st.integers(-(2**60), 2**60),
+            st.none() | st.booleans(),
+        ),
+        min_size=1,
+    )
+)
+def test_whatever_cells_hold_is_read_again(
+    rows: list[tuple[str | None, float | None, int | None, bool | None]],
+) -> None:
+    """By Python's own reader: names with quotes, commas and line breaks too. None and a text without a letter are none."""
+    columns = dict(zip(('name, "x"', "figure", "number", "flag"), map(list, zip(*rows, strict=True)), strict=True))
+    with TemporaryDirectory() as folder:
+        Table(columns).write(path := Path(folder) / "t.csv")
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *found = csv.reader(file)
+    assert header == list(columns)
+    expected = [
+        tuple("" if cell is None else str(cell) if not isinstance(cell, float) else cell for cell in row)
+        for row in rows
+    ]
+    assert [(one[0], float(one[1]) if one[1] else "", *one[2:]) for one in found] == expected
+
+
+def test_a_text_without_a_letter_is_an_empty_cell(tmp_path: Path) -> None:
+    Table({"path": ["", None, "a"], "figure": [1.0, None, 0.5]}).write(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "path,figure\n,1.0\n,\na,0.5\n"
