@@ -25,6 +25,7 @@ from hwprof.analysis.loaded_pass import LoadedPass, on_these
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
+from hwprof.run.repeated_spans import require_sound
 from hwprof.run.schema import empty
 from hwprof.unavailable import Unavailable
 
@@ -265,6 +266,7 @@ class RunAnalysis:
             companion = records.get(record.times_from)
             timed = self._attribution(companion) if companion is not None else None
             tables = {name: self.of_pass(name, record) for name in ("spans", "kernels", "repeated_spans")}
+            require_sound(self.run.path / "repeated_spans.parquet", tables["repeated_spans"], tables["spans"])
             rows = self.run.scan_pass("kernel_counts", record.name)
             counted = self._attribution(record)
             one = instrumented_pass(record, companion, tables, rows, counted, timed, self.modules)

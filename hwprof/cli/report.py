@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -200,24 +201,25 @@ def show(
         except Exception:  # the file is not as it was written, though its fingerprint and its form are
             kept = None
     damaged: tuple[str, ...] = ()
-    if kept is None:
+    document = kept
+    if document is None:
         document = made_anew(run)
         text, damaged = _text_of(document, chosen), document.damaged
-        if complete and not damaged:
-            _write_missing_files(run, document)
+    if complete and os.access(run.path, os.W_OK) and not (kept and any(run.path.glob("*.csv"))):
+        _write_missing_files(run, made_anew(run) if kept is not None else document)  # kept ones have fewer digits
     sys.stdout.write(text)
     if damaged:
         raise DamagedError(f"{'; '.join(damaged)}: what is made of it is left out", AGAIN)
 
 
 def _write_missing_files(run: RunDirectory, document: Document) -> None:
-    """The CSV files of a run that was ended before it had any; where the run may be written."""
+    """The CSV files that a run lacks, which was ended before it had all; where the run may be written."""
     from hwprof.report.csv.files import write_csv_files
 
-    if any(record.status == "running" for record in run.manifest.passes) or any(run.path.glob("*.csv")):
+    if document.damaged or any(record.status == "running" for record in run.manifest.passes):
         return
     with suppress(OSError):
-        write_csv_files(run, document)
+        write_csv_files(run, document, missing=True)
 
 
 @dataclass(frozen=True)

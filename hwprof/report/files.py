@@ -37,6 +37,9 @@ STANDSTILL_S: Final = 60
 
 AGAIN: Final = "hwprof report"
 
+MOST_ERRORS_BYTES: Final = 65_536
+"""Of what it says of errors, the last ones: the last line is told."""
+
 
 LOOK_AHEAD: Final = b"a"
 WRITE: Final = b"w"
@@ -85,6 +88,7 @@ class FilesBeside:
         self._run = run
         self._process: subprocess.Popen[bytes] | None = None
         self._heard = False
+        self._errors = b""  # what it has said of them so far
 
     def prepare(self) -> None:
         """Lets it import what it needs, so that it begins at once when it is told to."""
@@ -101,7 +105,10 @@ class FilesBeside:
                 self._process.stdin.flush()
 
     def begin(self) -> None:
-        """All tables of the run are written. Raises ``OSError``."""
+        """All tables of the run are written. Who has ended before that is replaced. Raises ``OSError``."""
+        if self._process is not None and self._process.poll() is not None:
+            self._process.communicate()
+            self._process = None
         self._process = process = self._process or self._start()
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin as told:  # why it is gone, ``wait`` finds
@@ -145,15 +152,21 @@ class FilesBeside:
             except subprocess.TimeoutExpired:
                 look()
         if self._process.returncode:
-            raise _failure(self._process.returncode, said, errors)
+            raise _failure(self._process.returncode, said, self._errors + errors)
 
     def _said(self, count: int) -> bytes:
         """So many bytes of what it says, or fewer where it says no more. Raises ``HwprofError``."""
-        assert self._process is not None and self._process.stdout is not None
+        assert self._process is not None and self._process.stdout is not None and self._process.stderr is not None
         look, said, descriptor = self._looking(), bytearray(), self._process.stdout.fileno()
+        errors = [self._process.stderr.fileno()]  # else who says much of them waits for a reader
         while len(said) < count:
-            if not select.select([descriptor], [], [], LOOK_EVERY_S)[0]:
+            ready = select.select([descriptor, *errors], [], [], LOOK_EVERY_S)[0]
+            if not ready:
                 look()
+            elif descriptor not in ready:
+                more = os.read(errors[0], MOST_ERRORS_BYTES)
+                self._errors = (self._errors + more)[-MOST_ERRORS_BYTES:]
+                errors = errors if more else []
             elif part := os.read(descriptor, count - len(said)):  # not through the buffer, which others read past
                 said += part
             else:

@@ -333,6 +333,7 @@ counts."""
 
 UNIQUE: Final[dict[str, tuple[str, ...]]] = {
     "spans": ("pass", "span"),
+    "repeated_spans": ("pass", "span"),
     "primitives": ("pass", "order"),
     "lifetimes": ("pass", "pid", "tid", "born_ns"),
 }

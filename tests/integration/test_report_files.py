@@ -62,23 +62,52 @@ def test_they_are_the_same_where_it_looked_ahead(tmp_path: Path) -> None:
         assert (run.path / name).read_bytes() == (whole.path / name).read_bytes(), name
 
 
-def test_who_was_killed_while_it_looked_ahead_is_told_of(tmp_path: Path) -> None:
+def test_one_that_ended_while_it_looked_ahead_is_replaced(tmp_path: Path) -> None:
     run = build(tmp_path)
     with FilesBeside(run) as files:
         files.look_ahead()
         (writer,) = children_of(os.getpid())
         os.kill(writer, signal.SIGKILL)
-        processes_end(writer)
+        deadline_s = time.monotonic() + 10
+        while alive(writer) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
         files.look_ahead()
         files.begin()
-        with pytest.raises(HwprofError, match="SIGKILL"):
+        facts = files.facts()
+        files.wait()
+    assert facts is not None and facts.failure is None
+    assert (run.path / FILE).exists() and (run.path / "layers.csv").exists()
+
+
+def test_one_that_says_much_of_errors_is_heard_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a library does that is told to be verbose: more than a pipe holds."""
+    talks = (
+        "import sys; sys.stdin.buffer.read(1); sys.stderr.write('x' * 1_000_000 + chr(10) + 'the last line');"
+        "sys.stderr.flush(); sys.stdout.buffer.write((0).to_bytes(8)); sys.exit(1)"
+    )
+    monkeypatch.setattr(processes, "command", lambda *_: [sys.executable, "-c", talks])
+    with FilesBeside(build(tmp_path)) as files:
+        begin_s = time.monotonic()
+        files.begin()
+        assert files.facts() is None
+        with pytest.raises(HwprofError, match="the last line"):
             files.wait()
+    assert time.monotonic() - begin_s < 30, "a pipe that nobody reads stands still for a minute"
 
 
-def processes_end(pid: int) -> None:
-    deadline_s = time.monotonic() + 10
-    while alive(pid) and time.monotonic() < deadline_s:
-        time.sleep(0.01)
+def test_a_report_writes_the_files_that_are_missing(tmp_path: Path) -> None:
+    """Of a run whose document was kept before any was written, or that was ended while some were."""
+    run = build(tmp_path)
+    write_files(run)
+    whole = {file.name: file.read_bytes() for file in run.path.glob("*.csv")}
+    for lost in (["layers.csv", "stages.csv"], list(whole)):
+        for name in lost:
+            (run.path / name).unlink()
+        if len(lost) < len(whole):
+            (run.path / FILE).unlink()
+        with contextlib.redirect_stdout(io.StringIO()):
+            show(run, complete=True)
+        assert {file.name: file.read_bytes() for file in run.path.glob("*.csv")} == whole
 
 
 def test_it_says_what_the_trace_has_of_its_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,9 +138,9 @@ def test_one_that_comes_to_no_analysis_says_so_and_why(
     with FilesBeside(run) as files:
         files.prepare()
         (writer,) = children_of(os.getpid())
-        if not damage:
-            os.kill(writer, signal.SIGKILL)
+        os.kill(writer, signal.SIGSTOP)
         files.begin()
+        os.kill(writer, signal.SIGCONT if damage else signal.SIGKILL)
         facts = files.facts()
         if damage:
             assert facts is None
@@ -192,8 +221,9 @@ def test_a_report_writes_the_files_of_a_run_whose_process_was_killed(tmp_path: P
     with FilesBeside(run) as files:
         files.prepare()
         (writer,) = children_of(os.getpid())
-        os.kill(writer, signal.SIGKILL)
+        os.kill(writer, signal.SIGSTOP)
         files.begin()
+        os.kill(writer, signal.SIGKILL)
         with pytest.raises(HwprofError, match="SIGKILL, as the kernel does when memory runs out") as caught:
             files.wait()
     assert caught.value.remedy == "hwprof report"

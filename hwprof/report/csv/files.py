@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from hwprof.report import sections
 from hwprof.report.csv.table import Table
 from hwprof.report.document.document import Document
@@ -14,8 +16,11 @@ def csv_files(document: Document) -> dict[str, Table]:
     return {name: table for section in sections.of_room("csv") for name, table in section.csv.files(document).items()}
 
 
-def write_csv_files(run: RunDirectory, document: Document) -> None:
-    """Writes them, each atomically. Raises ``OSError`` where the directory cannot be written."""
+def write_csv_files(run: RunDirectory, document: Document, *, missing: bool = False) -> None:
+    """Writes them, each atomically; ``missing``: those that are not there. Raises ``OSError`` where the directory
+    cannot be written."""
     for name, table in csv_files(document).items():
+        if missing and os.path.lexists(run.path / name):
+            continue
         with atomic(run.path / name) as part:
             table.write(part)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import polars as pl
 
-TYPES: Final = {int: pl.Int64, float: pl.Float64}
+if TYPE_CHECKING:  # whoever shows a kept document needs no table
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Table:
 
     def write(self, path: Path) -> None:
         """The table in full precision; an empty cell is None. Raises ``OSError``."""
+        import polars as pl
+
         rows = pl.DataFrame([_series(name, values) for name, values in self.columns.items()])
         with path.open("wb") as file:
             rows.write_csv(file, separator=self.delimiter)
@@ -29,8 +31,10 @@ class Table:
 
 def _series(name: str, values: Sequence[Any]) -> pl.Series:
     """Numbers of one kind as these, all others as texts; one without a letter is an empty cell too, not ``""``."""
+    import polars as pl
+
     kinds = {type(value) for value in values if value is not None}
-    if len(kinds) == 1 and (kind := TYPES.get(*kinds)) is not None:
+    if len(kinds) == 1 and (kind := {int: pl.Int64, float: pl.Float64}.get(*kinds)) is not None:
         return pl.Series(name, values, dtype=kind)
     return pl.Series(name, [None if value in (None, "") else str(value) for value in values], dtype=pl.String)
 

@@ -136,7 +136,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 def test_whatever_cells_hold_is_read_again(
     rows: list[tuple[str | None, float | None, int | None, bool | None]],
 ) -> None:
-    """By Python's own reader: names with quotes, commas and line breaks too. None and a text without a letter are none."""
+    """By Python's own reader: names with quotes, commas and line breaks too."""
     columns = dict(zip(('name, "x"', "figure", "number", "flag"), map(list, zip(*rows, strict=True)), strict=True))
     with TemporaryDirectory() as folder:
         Table(columns).write(path := Path(folder) / "t.csv")
