@@ -99,6 +99,16 @@ def by_event(counters: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return {str(event): rows for (event,), rows in sorted(parts.items())}
 
 
+def by_owners(counters: pl.DataFrame, owners: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """``by_event`` of those that some of the ``owners`` have: a row each in their order, null of the others."""
+    order = pl.DataFrame({"owner": owners}, schema={"owner": pl.String})
+    placed = {
+        event: order.join(rows, on="owner", how="left", maintain_order="left")
+        for event, rows in by_event(counters).items()
+    }
+    return {event: rows for event, rows in placed.items() if rows["provenance"].count()}
+
+
 def by_name(counts: pl.DataFrame) -> pl.DataFrame:
     """Attributed counts with a column an operand: ``owner, iteration, EVENT, EVENT@main, EVENT@workers, …``."""
     parts = {"scaled": "", "scaled_main": "@main", "scaled_workers": "@workers"}

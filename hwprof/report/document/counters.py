@@ -63,16 +63,9 @@ class Counters(msgspec.Struct, kw_only=True, frozen=True):
 
 def counters(counts: pl.DataFrame, owners: Sequence[str]) -> Counters:
     """Those of ``owners``; ``counts`` as ``analysis.summary.counts`` has them."""
-    import polars as pl
-
     from hwprof.analysis import summary
 
-    order = pl.DataFrame({"owner": owners}, schema={"owner": pl.String})
-    placed = {
-        event: order.join(rows, on="owner", how="left", maintain_order="left")
-        for event, rows in summary.by_event(counts).items()
-    }
-    events = {event: _column(rows) for event, rows in placed.items() if rows["provenance"].count()}
+    events = {event: _column(rows) for event, rows in summary.by_owners(counts, owners).items()}
     return Counters(of=list(owners), events=events)
 
 
