@@ -13,11 +13,11 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.alike_layers import alike_layers, with_rows
 from hwprof.analysis.attribution import Attribution, owning_spans, whole_spans, within
 from hwprof.analysis.callers import with_callers
 from hwprof.analysis.instrumented import KERNEL_KEYS, UNNAMED
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.shared_counts import shared_counts, with_rows
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
 ROWS: Final = 1_000_000
@@ -73,8 +73,8 @@ class KernelCounts:
         self._wholes = with_rows(wholes.select("span"), repeated).group_by(span="rows_of").agg(times=pl.len())
         inside = with_callers(owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), modules))
         self._owners = _enum([*inside["owner"].unique(), UNATTRIBUTED])
-        alike = alike_layers(inside.select("span", "parent", layer=pl.col("owner").cast(self._owners)), repeated)
-        self._spans, self._bundles, self._layers = alike.spans, alike.bundles, alike.layers.sort("layer")
+        shared = shared_counts(inside.select("span", "parent", layer=pl.col("owner").cast(self._owners)), repeated)
+        self._spans, self._bundles, self._layers = shared.spans, shared.bundles, shared.layers.sort("layer")
         if done is not None:
             self._layers = self._layers.filter(pl.col("layer").is_in(self._as_layers(done).implode()))
         self._lacking = counted.uncounted["owner"].unique().to_list()

@@ -50,7 +50,7 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--top",
     type=click.IntRange(1, ALL),
-    help="Rows of each table. Default: 15, of the first screen 8, of a page as JSON all.",
+    help="Rows of each table. Default: 15, of the first screen 8, of a module's layers and of a page as JSON all.",
 )
 @click.option(
     "--sort",
@@ -140,7 +140,7 @@ def report_command(
     if full_names and flags not in (["--kernels"], ["--layer"]):
         raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
     first = not (flags or metrics is not None or form == "json")
-    part = Part(next(iter(asked), None), layer, full_names, first, _section(section, form))
+    part = Part(next(iter(asked), None), layer, full_names, first, _section(section, form), top)
     if form == "json-schema":
         _print_schema(part)
         return
@@ -173,6 +173,7 @@ class Part:
     full_names: bool = False
     first: bool = False
     section: Section | None = None
+    of_module: int | None = None  # rows of a module's layers; None: all
 
 
 def show(
@@ -286,7 +287,8 @@ def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choi
         elif selected is None:
             render(built, console, wanted)
         elif isinstance(selected, OneLayer):
-            one_layer.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
+            part = chosen.part
+            one_layer.show(selected, Page(built, console, wanted), full_names=part.full_names, top=part.of_module)
         elif chosen.part.page is not None:
             options: dict[str, Any] = {"full_names": True} if chosen.part.full_names else {}
             chosen.part.page.text.show(selected, Page(built, console, wanted), **options)

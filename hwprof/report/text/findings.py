@@ -40,7 +40,7 @@ def of_rows(rows: Sequence[Finding], part: Findings, page: Page) -> None:
             (2, f"Try: {one.remedy}"),
         ):
             page.console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2 + indent)))
-    page.notes([f"up to: what the cause takes{_tried(part)} (hwprof explain findings)", *_added_up(part)])
+    page.notes([f"up to: what the cause takes at most{_tried(part)} (hwprof explain findings)", *_added_up(part)])
 
 
 def _tried(part: Findings) -> str:

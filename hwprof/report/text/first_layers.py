@@ -29,6 +29,10 @@ KERNEL: Final = 18
 
 CPI: Final = "cpi"
 
+MOST: Final = 0.5
+"""Of alike layers, that samples must tell of: the few that were met most often are not like the others, but those that
+something held up."""
+
 LEAST_COMPUTE: Final = 0.2
 """Of a layer's time that others left to it."""
 
@@ -95,7 +99,11 @@ def _spent(rows: Sequence[Alike], page: Page) -> list[Budget | None]:
     """The budget of each row, as far as samples tell of its layers."""
     found = page.part(TimeBudget)
     known = {one.path: one for one in found.layers} if found is not None else {}
-    return [alike_layers.merged([known[one.path] for one in row.layers if one.path in known]) for row in rows]
+    of_rows = [[known[one.path] for one in row.layers if one.path in known] for row in rows]
+    return [
+        alike_layers.merged(budgets) if len(budgets) >= MOST * len(row.layers) else None
+        for row, budgets in zip(rows, of_rows, strict=True)
+    ]
 
 
 def _computes(budget: Budget | None) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from rich.text import Text
 
-from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.analysis.owners import UNATTRIBUTED, own
 from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.document.kernels import SampledLayer, Sampling
+from hwprof.report.document.memory import LayerMemory, ModuleMemory
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.document.threads import Threads
 from hwprof.report.document.time_budget import TimeBudget
@@ -38,19 +39,21 @@ from hwprof.report.text.threads import ROLES
 from hwprof.unavailable import explain
 
 
-def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
-    """Section by section what there is."""
+def show(found: OneLayer, page: Page, *, full_names: bool = False, top: int | None = None) -> None:
+    """Section by section what there is; ``top``: rows of a module's layers, None: all."""
     page.console.print(Text(found.path, style="bold"))
     layer_facts.show(found, page)
+    of = _with_rows(found, top)
     if found.leaf is None:
-        _layers(found, page)
+        _layers(found, of, page)
     if found.budgets:
-        time_budget.of_budgets(found.budgets, page, f"Where the time goes: {time_budget.in_words(found.budgets[0])}")
-        page.notes([time_budget.letters(found.budgets)])
+        budgets = [one for one in found.budgets if one.path in of]
+        time_budget.of_budgets(budgets, page, f"Where the time goes: {time_budget.in_words(found.budgets[0])}")
+        page.notes([time_budget.letters(budgets)])
     else:
         _no_budget(found, page)
     if found.sampling is not None:
-        _kernels(found, found.sampling, page)
+        _kernels(found, of, found.sampling, page)
     else:
         _by_instructions(found, page)
     _operators(found, page)
@@ -58,8 +61,13 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     primitives.show_hottest(_narrowed(found, page))
     if found.lines:
         lines.of_time(found.lines, page, "Python lines of its classes, all instances together")
-    hot_memory.of_layers([*found.module_memory, *found.memory], page, "Memory that torch allocates in an iteration")
-    hot_energy.of_layers(found.energy, page, f"Energy of {energy.measured(found.energy)} meanwhile")
+    memory: list[LayerMemory | ModuleMemory] = [
+        *found.module_memory,
+        *(row for row in found.memory if row.path in of),
+    ]
+    hot_memory.of_layers(memory, page, "Memory that torch allocates in an iteration")
+    spent = [row for row in found.energy if row.path in of]
+    hot_energy.of_layers(spent, page, f"Energy of {energy.measured(found.energy)} meanwhile")
     if full_names:
         kernel_cells.full_names(found.kernels, page)
 
@@ -73,10 +81,17 @@ def _no_budget(found: OneLayer, page: Page) -> None:
     page.notes([explain(f"budget not known: {few}", "--iterations or --frequency for more")])
 
 
-def _layers(found: OneLayer, page: Page) -> None:
+def _with_rows(found: OneLayer, top: int | None) -> Collection[str]:
+    """The paths that have rows of their own: of a module's layers as many as were asked for, those that take longest;
+    and its own."""
+    ordered = sorted(found.layers, key=lambda layer: -(layer.share or 0.0))
+    return {found.path, own(found.path), *(layer.path for layer in ordered[:top])}
+
+
+def _layers(found: OneLayer, of: Collection[str], page: Page) -> None:
     """The leaves, in order of execution."""
     glyphs = page.glyphs
-    rows = found.layers
+    rows = [layer for layer in found.layers if layer.path in of]
     shown = page.table(
         [
             Column("layer", [layer.path for layer in rows], right=False, least=PATH, among=page.paths),
@@ -90,10 +105,12 @@ def _layers(found: OneLayer, page: Page) -> None:
         "Layers, in order of execution",
     )
     shares = sum_of_times(page) if any(layer.share is not None for layer in rows) else ""
-    page.notes([shares, *columns.footnotes(shown, page, whole=False), columns.not_shown(shown, page)])
+    cut = len(rows) < len(found.layers)
+    longest = f"{len(rows)} of {len(found.layers):,} layers, those that take longest: --top" if cut else ""
+    page.notes([longest, shares, *columns.footnotes(shown, page, whole=False), columns.not_shown(shown, page)])
 
 
-def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
+def _kernels(found: OneLayer, of: Collection[str], sampling: Sampling, page: Page) -> None:
     """Of all together, and of each leaf within a module."""
     if not found.kernels:
         page.title("Kernels, sampled")
@@ -106,14 +123,15 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
         page.title("Kernels, sampled")
         samples = figures.plural(sum(kernel.samples for kernel in found.kernels), "sample")
         page.notes([f"{samples} in {figures.plural(len(found.kernels), 'kernel')}, too few to name one"])
-    if found.by_layer:
+    by_layer = [one for one in found.by_layer if one.sampled.path in of]
+    if by_layer:
         shown += page.table(
-            hot_kernels.of_layers(found.by_layer, sampling, page),
+            hot_kernels.of_layers(by_layer, sampling, page),
             f"Kernels of each layer: share of the {found.whole}, and of the layer",
         )
     if shown:
         page.notes(kernel_cells.footnotes(sampling, page, shown, found.sampled))
-    page.notes(hot_kernels.layer_notes(found.by_layer, sampling, page, shown))
+    page.notes(hot_kernels.layer_notes(by_layer, sampling, page, shown))
 
 
 def _by_instructions(found: OneLayer, page: Page) -> None:

@@ -67,6 +67,7 @@ def of_budgets(rows: Sequence[Budget], page: Page, title: str) -> None:
             *shares("allocation", "allocation", 3),
             *shares("blocked", "blocked", 4),
             *shares("preempted", "preempted", 3),
+            *shares("other", "other", 3),
             Column("samples", [f"{one.samples:,}" for one in rows], 5),
         ],
         title,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from hwprof.report.document.findings import Action, Findings
@@ -40,9 +41,11 @@ def show(page: Page) -> None:
         named(page, "DO", nothing(part, page), whole=True)
     room = page.console.width - MARGIN - 4 - max((len(_gain(one, page)) for one in helpful), default=0)
     width = max(1, min(room, max((len(one.title) for one in helpful), default=0)))
+    told_at: dict[str, int] = {}  # by evidence: several remedies of one cause repeat none of it
     for number, one in enumerate(helpful, 1):
         title = figures.shorten(one.title, width, page.glyphs.ellipsis, head=width - len(page.glyphs.ellipsis))
-        _do(page, "" if number > 1 or part.missing is not None else "DO", f"{number} {title:<{width}}", one)
+        _do(page, "" if number > 1 or part.missing is not None else "DO", f"{number} {title:<{width}}", one, told_at)
+        told_at.setdefault(one.evidence, number)
     if len(worth_doing) > ACTIONS:
         named(page, "", f"{len(worth_doing) - ACTIONS} more: --findings")
     if part.together is not None and part.together.inference is not None:
@@ -61,7 +64,7 @@ def show(page: Page) -> None:
         told = [f"{' + '.join(one.titles)}: {one.reason}" for one in failed[:FAILED]]
         named(page, "", f"not tried: {'; '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
-        named(page, "", "up to: what the cause takes of the time; what remedies bring: hwprof try")
+        named(page, "", "up to: what the cause takes of the time at most; what remedies bring: hwprof try")
     best = _best(part.trials)
     if part.trials is not None and best is not None:
         changed = "" if best.keeps_results else ", results change"
@@ -80,9 +83,9 @@ def _best(trials: Trials | None) -> Trial | None:
     return trials.best or trials.best_inexact if trials is not None else None
 
 
-def _do(page: Page, name: str, what: str, one: Action) -> None:
+def _do(page: Page, name: str, what: str, one: Action, told_at: Mapping[str, int]) -> None:
     """One thing to do, and why: behind it, where there is room for all of it, else below it."""
-    line, why = f"{what}  {_gain(one, page):<{GAIN}}", _why(one)
+    line, why = f"{what}  {_gain(one, page):<{GAIN}}", _why(one, told_at.get(one.evidence))
     if page.console.width - MARGIN - len(line) >= len(why) + 2:
         named(page, name, f"{line}  {why}")
         return
@@ -118,9 +121,10 @@ def _gain(one: Action, page: Page) -> str:
     return f"up to {one.gain_high:.0%}{whole}"
 
 
-def _why(one: Action) -> str:
-    """The causes by the names of their rules, with the figures of the largest."""
+def _why(one: Action, same: int | None) -> str:
+    """The causes by the names of their rules, with the figures of the largest; ``same``: where these stand already."""
     rules = ", ".join(rule.replace("_", " ") for rule in one.rules)
-    why = f"{rules}: {'the first ' if len(one.rules) > 1 else ''}{one.evidence}" if rules else ""
+    evidence = one.evidence if same is None else f"as {same}"
+    why = f"{rules}: {'the first ' if len(one.rules) > 1 else ''}{evidence}" if rules else ""
     changes = one.tried is not None and _change(one) is not None and not one.tried.keeps_results
     return f"results change; {why}" if changes else why

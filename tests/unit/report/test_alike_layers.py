@@ -14,8 +14,8 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.figures import Times
 from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.layers import Layer, Layers
-from hwprof.report.document.time_budget import Budget, BudgetPart
-from hwprof.report.text import alike_layers, first_screen
+from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
+from hwprof.report.text import alike_layers, first_layers, first_screen
 from hwprof.report.text.alike_layers import hottest, mean, merged, usual
 from hwprof.report.text.console import make_console
 from hwprof.report.text.page import Page
@@ -138,3 +138,18 @@ def test_what_several_have() -> None:
     assert mean([None, 1.0, 2.0]) == 1.5 and mean([None]) is None
     assert usual(["a", None, "b", "b"]) == "b" and usual([None]) is None
     assert alike_layers.usual(iter(["x", "y"])) == "x"
+
+
+@pytest.mark.parametrize(("told", "bar"), [(2, False), (3, True), (6, True)])
+def test_a_few_of_them_tell_no_budget_of_all(told: int, bar: bool, like: Layer, tmp_path: Path) -> None:
+    """Those that something held up are met most often, and are not like the others."""
+    blocks = [layer(like, f"blocks.{number}.fc1", 6.0) for number in range(6)]
+    page = page_of(tmp_path, blocks)
+    part = page.document.part(TimeBudget)
+    assert part is not None
+    own = [budget(one.path, 6.0, 2.0) for one in blocks[:told]]
+    parts = {**page.document.parts, "time_budget": msgspec.structs.replace(part, layers=own)}
+    page = Page(msgspec.structs.replace(page.document, parts=parts), page.console)
+    cells = {column.header: column.cells for column in first_layers.columns(hottest(page), page)}
+    assert ("budget" in cells) == bar
+    assert not bar or set(cells["budget"][0]) == {"c", "l"}

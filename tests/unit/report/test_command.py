@@ -26,6 +26,20 @@ def test_the_latest_run_below_root(tmp_path: Path, capsys: pytest.CaptureFixture
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_a_module_s_page_has_as_many_layers_as_were_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that take longest, in the order of execution; without the option all."""
+    run = runs.sampled(tmp_path)
+    assert app.run(["report", str(run.path), "--layer", "model", "--width", "120"]) == 0
+    every = capsys.readouterr().out
+    assert app.run(["report", str(run.path), "--layer", "model", "--width", "120", "--top", "2"]) == 0
+    two = capsys.readouterr().out
+    rows = [[line.split()[0] for line in text.splitlines() if line.startswith("model.")] for text in (every, two)]
+    assert len(set(rows[0])) == 5 and len(set(rows[1])) == 2, rows
+    assert "2 of 5 layers, those that take longest: --top" in two and "those that take longest" not in every
+
+
 def test_json_holds_every_layer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = build(tmp_path)
     assert app.run(["report", str(run.path), "--format", "json", "--top", "1", "--sort", "macs"]) == 0

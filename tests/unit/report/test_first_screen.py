@@ -119,6 +119,15 @@ def test_what_nobody_tried_says_how_to(tmp_path: Path) -> None:
     assert "no rule found a cause" in shown(with_findings(tmp_path / "other", Findings(rows=[], actions=[])), 100)
 
 
+def test_one_cause_is_told_of_once_though_several_remedies_have_it(tmp_path: Path) -> None:
+    rows = [action("keep freed memory", None), action("tcmalloc", None), action("other", None)]
+    rows[2] = msgspec.structs.replace(rows[2], evidence="5.0% of the time")
+    text = shown(with_findings(tmp_path, Findings(rows=[], actions=rows)), 100)
+    do = text[text.index("DO") :].splitlines()[:3]
+    assert do[0].endswith("rule: 12.0% of the time") and do[1].endswith("rule: as 1")
+    assert do[2].endswith("rule: 5.0% of the time")
+
+
 def test_evidence_is_not_cut_on_a_narrow_screen(tmp_path: Path) -> None:
     why = "layout changes: 7.4% (5.8 to 9.4%) of the CPU time in oneDNN's reorders, most in model.12.m.0.cv1.conv"
     one = msgspec.structs.replace(action("channels_last", None), rules=["layout_changes"], evidence=why[16:])

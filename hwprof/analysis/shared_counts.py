@@ -11,7 +11,7 @@ KEY: Final = "_key"
 
 
 @dataclass(frozen=True)
-class AlikeLayers:
+class SharedCounts:
     """Which rows by span come to the counts of which layers.
 
     ``spans``: of each ``bundle`` the spans that have its rows, and how many ``times`` these count. ``bundles``: of each
@@ -30,7 +30,7 @@ def with_rows(spans: pl.DataFrame, repeated: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(pl.col("rows_of").fill_null(pl.col("span")))
 
 
-def alike_layers(modules: pl.DataFrame, repeated: pl.DataFrame) -> AlikeLayers:
+def shared_counts(modules: pl.DataFrame, repeated: pl.DataFrame) -> SharedCounts:
     """``modules``: ``span``, ``parent`` (the module that called it) and ``layer``."""
     callers = modules.select(parent="span", caller="layer")
     called = with_rows(modules, repeated).join(callers, on="parent", how="left")
@@ -44,7 +44,7 @@ def alike_layers(modules: pl.DataFrame, repeated: pl.DataFrame) -> AlikeLayers:
     parts = sums.group_by("layer").agg(parts=pl.format("{}x{}", "times", "bundle").str.join(" "))
     layers = _numbered(parts, pl.col("parts"), "group")
     bundles = sums.join(layers.unique("group").select("layer", "group"), on="layer").drop("layer")
-    return AlikeLayers(
+    return SharedCounts(
         spans.group_by("bundle", "span").agg(times=pl.len().cast(pl.Int64)), bundles, layers.select("group", "layer")
     )
 
