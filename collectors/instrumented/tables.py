@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from collectors.instrumented import cache_events
-from collectors.instrumented.accounting import ADDING, Sums, add_up, digest, merged, starts_of
+from collectors.instrumented.accounting import Sums, add_up, digest, merged, starts_of
 from collectors.instrumented.cache_model import CacheModel
 from collectors.instrumented.events import PROVENANCE, events
 from collectors.instrumented.log import Integers, Log
@@ -24,7 +24,6 @@ from collectors.shared.symbols.jit import Known, keep_perf_map
 from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.process import resolver
 from collectors.shared.symbols.tables import kernels_table
-from hwprof import helper_threads
 from hwprof.collector.contract import CountedSpan, PassContext
 from hwprof.run.process_events import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
 
@@ -101,9 +100,7 @@ class Tables:
         like = [self._first.setdefault(self._steps_of(span), span.span) for span in spans]
         first = [span for span, other in zip(spans, like, strict=True) if span.span == other]
         again = [(span, other) for span, other in zip(spans, like, strict=True) if span.span != other]
-        halves = [some for some in (first[::2], first[1::2]) if some] or [[]]
-        parts = [(tally, some) for tally in self._tallies for some in halves]
-        frames = helper_threads.each(self._of_kernels, parts, ADDING)
+        frames = [self._of_kernels(tally, first) for tally in self._tallies]
         repeated = pl.DataFrame(
             [(span.iteration, span.span, other) for span, other in again],
             schema={"iteration": pl.Int32, "span": pl.Int64, "like": pl.Int64},
@@ -111,8 +108,7 @@ class Tables:
         )
         return {"kernels": self._kernels, "kernel_counts": pl.concat(frames), "repeated_spans": repeated}
 
-    def _of_kernels(self, part: tuple[Tally, Sequence[CountedSpan]]) -> pl.DataFrame:
-        tally, spans = part
+    def _of_kernels(self, tally: Tally, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         counted = count_kernels(tally.sums, spans, self._edges, tally.events)
         return _frame(tally, spans, counted).with_columns(kernel=pl.Series(counted.kernel).cast(pl.Int32))
 

@@ -38,7 +38,7 @@ UNCOUNTED: Final = {
 """Why a part of the CPU time was not counted."""
 
 
-COUNTED_AT_ONCE: Final = 128
+COUNTED_AT_ONCE: Final = 64
 """Spans whose counts by kernel are made at a time: of millions of rows no more than these are in memory."""
 
 
