@@ -29,9 +29,9 @@ KERNEL: Final = 18
 
 CPI: Final = "cpi"
 
-MOST: Final = 0.5
-"""Of alike layers, that samples must tell of: the few that were met most often are not like the others, but those that
-something held up."""
+LEAST_TOLD: Final = 0.25
+"""Of alike layers, that samples must tell of: a few of many that were met most often are not like the others, but those
+that something held up."""
 
 LEAST_COMPUTE: Final = 0.2
 """Of a layer's time that others left to it."""
@@ -101,7 +101,7 @@ def _spent(rows: Sequence[Alike], page: Page) -> list[Budget | None]:
     known = {one.path: one for one in found.layers} if found is not None else {}
     of_rows = [[known[one.path] for one in row.layers if one.path in known] for row in rows]
     return [
-        alike_layers.merged(budgets) if len(budgets) >= MOST * len(row.layers) else None
+        alike_layers.merged(budgets) if len(budgets) >= LEAST_TOLD * len(row.layers) else None
         for row, budgets in zip(rows, of_rows, strict=True)
     ]
 

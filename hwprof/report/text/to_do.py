@@ -64,7 +64,7 @@ def show(page: Page) -> None:
         told = [f"{' + '.join(one.titles)}: {one.reason}" for one in failed[:FAILED]]
         named(page, "", f"not tried: {'; '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
-        named(page, "", "up to: what the cause takes of the time at most; what remedies bring: hwprof try")
+        named(page, "", "up to: what the cause takes at most; what remedies bring: hwprof try")
     best = _best(part.trials)
     if part.trials is not None and best is not None:
         changed = "" if best.keeps_results else ", results change"
