@@ -140,7 +140,7 @@ def report_command(
     if full_names and flags not in (["--kernels"], ["--layer"]):
         raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
     first = not (flags or metrics is not None or form == "json")
-    part = Part(next(iter(asked), None), layer, full_names, first, _section(section, form), top)
+    part = Part(next(iter(asked), None), layer, full_names, first, _section(section, form), of_module=top)
     if form == "json-schema":
         _print_schema(part)
         return
@@ -202,25 +202,30 @@ def show(
         except Exception:  # the file is not as it was written, though its fingerprint and its form are
             kept = None
     damaged: tuple[str, ...] = ()
-    document = kept
-    if document is None:
-        document = made_anew(run)
-        text, damaged = _text_of(document, chosen), document.damaged
-    if complete and os.access(run.path, os.W_OK) and not (kept and any(run.path.glob("*.csv"))):
-        _write_missing_files(run, made_anew(run) if kept is not None else document)  # kept ones have fewer digits
+    anew: Document | None = None
+    if kept is None:
+        anew = made_anew(run)
+        text, damaged = _text_of(anew, chosen), anew.damaged
+    if complete:
+        _write_missing_files(run, anew)
     sys.stdout.write(text)
     if damaged:
         raise DamagedError(f"{'; '.join(damaged)}: what is made of it is left out", AGAIN)
 
 
-def _write_missing_files(run: RunDirectory, document: Document) -> None:
-    """The CSV files that a run lacks, which was ended before it had all; where the run may be written."""
+def _write_missing_files(run: RunDirectory, anew: Document | None) -> None:
+    """The CSV files that a run lacks, which was ended before it had all; where the run may be written. ``anew``: made
+    of its tables just now; None: its document was kept, with fewer digits, so one is made where there is no file."""
     from hwprof.report.csv.files import write_csv_files
+    from hwprof.report.json.kept import made_anew
 
-    if document.damaged or any(record.status == "running" for record in run.manifest.passes):
+    running = any(record.status == "running" for record in run.manifest.passes)
+    if running or not os.access(run.path, os.W_OK) or (anew is None and any(run.path.glob("*.csv"))):
         return
-    with suppress(OSError):
-        write_csv_files(run, document, missing=True)
+    with suppress(OSError, HwprofError):  # what was asked for is shown all the same
+        document = anew or made_anew(run)
+        if not document.damaged:
+            write_csv_files(run, document, missing=True)
 
 
 @dataclass(frozen=True)

@@ -59,10 +59,11 @@ def _carry_out(
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
         means = Means(run, workload, progress, server, weights.fileno())
         passes = [Pass(means, plan, first=number == 0) for number, plan in enumerate(plans)]
-        timed = [one for one in passes if one.plan.times_from is None]
+        timed = [number for number, one in enumerate(passes) if one.plan.times_from is None]
+        untimed = passes[timed[-1] + 1 :] if timed else []
         try:
             for done, following in zip_longest(passes, passes[1:]):
-                if timed and passes.index(done) == passes.index(timed[-1]) + 1:
+                if done in untimed[:1]:
                     when_timed()
                 try:
                     with recorded(run, done.plan) as record:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 SLICES: Final = 750_000
-"""Of a trace, unless the user says another number: some 50 MB. The UI shows twice as much within ten
-seconds."""
+"""Of a trace, unless the user says another number: some 50 MB. The UI shows twice as much within ten seconds."""
 
 ANNOTATED: Final = 7
 """As many operators' slices as a span takes that has annotations (a layer, a stage, an iteration): some 400 bytes."""

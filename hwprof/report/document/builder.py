@@ -25,7 +25,10 @@ NEEDED: Final = frozenset({"spans", "layers"})
 """Without these tables there is nothing to report."""
 
 OF_SAMPLES: Final = frozenset(
-    {"samples", "switches", "lifetimes", "threads", "stacks", "mappings", "kernels", "kernel_counts", "python_frames"}
+    {
+        *("samples", "switches", "lifetimes", "threads", "stacks", "mappings", "kernels", "python_frames"),
+        *("kernel_counts", "repeated_spans"),
+    }
 )
 """Tables that explain one another: a thread without its switches was at work all the time."""
 

@@ -294,6 +294,20 @@ def test_a_run_that_was_moved_names_its_new_place(run: RunDirectory, tmp_path: P
     assert encode(found) == encode(build(moved))
 
 
+def test_it_is_shown_though_the_csv_files_that_are_missing_cannot_be_made(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(run)
+
+    def refuse(_: RunDirectory) -> None:
+        raise HwprofError("64.0 GB to analyse, and 8.0 GB are free")
+
+    monkeypatch.setattr(kept, "made_anew", refuse)
+    assert app.run(["report", str(run.path)]) == 0
+    assert "everything: hwprof report --all" in capsys.readouterr().out
+    assert not any(run.path.glob("*.csv"))
+
+
 def test_showing_it_imports_neither_polars_nor_numpy_nor_torch(run: RunDirectory) -> None:
     write_files(run)  # the document, and the CSV files that are missing otherwise
     show = "from hwprof.cli import app; import sys; app.run(['report', sys.argv[1]]);"

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from hwprof.report.document.builder import build
+from hwprof.report.document.instrumented import Instrumented
 from hwprof.run.directory import write_table
 from hwprof.run.repeated_spans import of_all_spans
 from hwprof.run.schema import TABLES
@@ -35,6 +36,8 @@ def test_what_no_pass_can_have_written_is_damage(rows: list[tuple[int, int]], wh
     document = build(run)
     assert any("repeated_spans.parquet of this run is damaged" in one and why in one for one in document.damaged)
     assert "layers" in document.parts, "all else is told"
+    found = document.part(Instrumented)
+    assert found is None or not any(one.kernels for one in found.passes), "others' rows are not all that there was"
 
 
 def test_rows_of_all_spans_are_those_of_each() -> None:
