@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # these need numpy, which a run without samples does not
 OF_TIMED_PASSES: Final = (
     "modules", "measured", "traced", "dram", "uncounted", "watching", "counting", "tracing", "sampled_passes",
     "sampled", "thread_times", "time_budget", "block_budgets", "operators", "python", "energy",
+    "memory",
 )  # fmt: skip
 """What is not made of instrumented passes, which come last: it may be made before they have ended."""
 
@@ -71,7 +72,7 @@ class RunAnalysis:
         for name in OF_TIMED_PASSES:
             getattr(self, name)
         _ = self.operators.table, self.operators.by_layer, self.operators.tree
-        _ = self.python.functions, self.python.lines, self.energy.layers
+        _ = self.python.functions, self.python.lines, self.energy.layers, self.memory.watched
 
     def go_on_with(self, run: RunDirectory) -> None:
         """The same run, when those have come to their end: what was made ahead is kept, where it is still true."""

@@ -28,6 +28,13 @@ class MemoryFound(NamedTuple):
     process: MemoryDetail | None
 
 
+class Watched(NamedTuple):
+    """The pass in which somebody watched what torch allocates, and what that comes to."""
+
+    record: PassRecord
+    allocations: tuple[pl.DataFrame, pl.DataFrame] | Unavailable  # as ``allocations.layer_allocations``
+
+
 class MemoryAnalysis:
     """Made once for a run."""
 
@@ -35,16 +42,24 @@ class MemoryAnalysis:
         self._analysis = analysis
 
     @cached_property
-    def found(self) -> MemoryFound | None:
-        """What torch allocated in the first pass in which somebody watched it, beside the main pass's page faults."""
+    def watched(self) -> Watched | None:
+        """What torch allocated in the first pass in which somebody watched it."""
         watched = self._analysis.run.count_by_pass("allocations")
         record = next((record for name, record in self._analysis.records.items() if watched.get(name)), None)
-        if record is None or self._analysis.figures is None:
+        if record is None:
             return None
         timed = select(record.iterations, disturbed_too=True).timed  # what others take is time, not memory
         spans, events = self._analysis.of_pass("spans", record), self._analysis.of_pass("allocations", record)
         unwatched = self._unwatched(record, spans, events)
-        found = allocations.layer_allocations(events, spans, self._analysis.modules, timed, unwatched)
+        modules = self._analysis.modules
+        return Watched(record, allocations.layer_allocations(events, spans, modules, timed, unwatched))
+
+    @cached_property
+    def found(self) -> MemoryFound | None:
+        """The same, beside the main pass's page faults."""
+        if self.watched is None or self._analysis.figures is None:
+            return None
+        record, found = self.watched
         process, allocator = detail_of(MemoryDetail, self._analysis.main), detail_of(AllocatorDetail, record)
         if isinstance(found, Unavailable):
             return MemoryFound(record, found, allocator, process)

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def encode(document: Document) -> bytes:
-    """The document as compact JSON: a key for each field of the header, ``absent``, and one for each section."""
-    parts = {
-        **{name: getattr(document, name) for name in _header_fields()},
-        "absent": document.absent,
-        **{section.name: document.parts.get(section.name) for section in sections.of_room("document")},
-    }
-    return msgspec.json.encode({name: msgspec.Raw(encoded(part)) for name, part in parts.items()})
+    """The document as compact JSON: a key for each field of the header, ``absent``, and one for each section; figures
+    as ``numbers`` has them."""
+    return msgspec.json.encode({name: msgspec.Raw(encoded(part)) for name, part in _parts(document).items()})
+
+
+def encode_exactly(document: Document) -> bytes:
+    """The same with all digits of every figure, in a tenth of the time."""
+    return msgspec.json.encode(_parts(document))
 
 
 def decode(data: bytes) -> Document:
@@ -70,6 +71,14 @@ def schema_of(kind: type[msgspec.Struct], title: str = "hwprof report") -> dict[
         if "description" in definition:
             definition["description"] = inspect.cleandoc(definition["description"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def _parts(document: Document) -> dict[str, Any]:
+    return {
+        **{name: getattr(document, name) for name in _header_fields()},
+        "absent": document.absent,
+        **{section.name: document.parts.get(section.name) for section in sections.of_room("document")},
+    }
 
 
 def _header_fields() -> tuple[str, ...]:

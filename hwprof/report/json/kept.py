@@ -21,7 +21,7 @@ from hwprof.report import sections
 from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import DOCUMENT_VERSION
-from hwprof.report.json.codec import decode, encode
+from hwprof.report.json.codec import decode, encode_exactly
 from hwprof.run import digests
 from hwprof.run.atomic import atomic
 from hwprof.run.directory import RunDirectory
@@ -119,7 +119,7 @@ def keep(run: RunDirectory, document: Document, made_of: str | None) -> bool:
     try:
         if made_of is None or made_of != fingerprint(RunDirectory.open(run.path)):
             return False
-        encoded = encode(document)
+        encoded = encode_exactly(document)
         data = msgspec.json.encode(Kept(made_of, digests.of_bytes(encoded), msgspec.Raw(encoded)))
         with atomic(run.path / FILE) as part:
             part.write_bytes(data)

@@ -15,11 +15,12 @@ import pytest
 from hwprof.cli import app
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine
+from hwprof.report.csv.files import csv_files
 from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.files import write_files
 from hwprof.report.json import kept
-from hwprof.report.json.codec import decode, encode
+from hwprof.report.json.codec import decode, encode, encode_exactly
 from hwprof.run.digests import of_bytes, of_file
 from hwprof.run.directory import RunDirectory
 from hwprof.run.tables import memory_bytes
@@ -45,8 +46,19 @@ def run(tmp_path: Path) -> RunDirectory:
 def test_what_is_kept_is_what_would_be_made(tmp_path: Path) -> None:
     run = runs.sampled_without_pmu(tmp_path)
     assert keep(run)
-    assert kept.load(run) == kept.document_of(run) == decode(encode(build(run)))
+    assert kept.load(run) == kept.document_of(run) == decode(encode_exactly(build(run)))
     assert is_same(kept.load(run), build(run))
+
+
+def test_tables_made_of_what_is_kept_have_all_digits_too(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    assert keep(run)
+    built, again = csv_files(build(run)), csv_files(kept.document_of(run))
+    assert built.keys() == again.keys()
+    for name, table in built.items():
+        table.write(tmp_path / "built.csv")
+        again[name].write(tmp_path / "again.csv")
+        assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "built.csv").read_bytes(), name
 
 
 @pytest.mark.parametrize("variant", [runs.sampled, runs.alike, runs.multiplexed, runs.xeon])
