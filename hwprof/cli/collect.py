@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from hwprof.cli import collection, collector_options, products
 from hwprof.cli.folders import Folder
@@ -15,6 +16,7 @@ from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.cli.room import require_room_to_measure
 from hwprof.cli.text_width import width_option
 from hwprof.cli.trace_options import trace_limit
+from hwprof.cli.variants import of_names, variant_option
 from hwprof.collector import registry
 from hwprof.errors import UsageError
 from hwprof.run.roles import Role
@@ -59,6 +61,7 @@ def _counters_help() -> str:
 @click.command("collect", cls=collector_options.GroupedCommand)
 @collector_options.declared
 @model_options
+@variant_option
 @click.option(
     "--iterations",
     type=click.IntRange(1, MOST),
@@ -175,6 +178,7 @@ def collect_command(
     top: int,
     form: str,
     width: int | None,
+    variants: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Measure a model layer by layer, and print the report.
@@ -185,6 +189,7 @@ def collect_command(
       hwprof collect --model yolov8n --source photos/ --imgsz 320 --threads 1
       hwprof collect --model package.module:factory --input-shape 1,3,224,224
       hwprof collect --model yolov7 --weights yolov7.pt --passes measure
+      hwprof collect --model yolov8n --variant channels_last,threads=2
       hwprof collect --model yolov7 --try
       hwprof collect --model yolov8n --time 60 --precision 1
       hwprof collect --model yolov7 --events cpi,cache,topdown
@@ -199,7 +204,8 @@ def collect_command(
     theirs = collector_options.chosen(options, _names)
     if full:
         theirs.add_full(off)
-    spec = workload_spec(**options)
+    variant = of_names(variants)
+    spec = variant.of(workload_spec(**options))
     check_model(spec)
     require_room_to_measure(spec.threads)
     peaks = _peaks(spec) if with_peaks else None  # before anything else runs here
@@ -219,6 +225,7 @@ def collect_command(
         passes_of=theirs.passes_of,
         wait_quiet_s=wait_quiet_s or 0.0,
     )
+    plans = [msgspec.structs.replace(one, environment=variant.environment | one.environment) for one in plans]
     shown = products.Shown(form, top, width, trace_limit)
     failure = collection.carry_out(output, spec, plans, server, shown, peaks, try_s, keep_raw=keep_raw)
     if failure is not None:

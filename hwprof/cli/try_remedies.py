@@ -121,7 +121,7 @@ def _asked(text: str | None) -> list[str]:
     if not found:
         raise UsageError("--remedies names nothing")
     if set(found) == {ALL}:
-        return [name for name in catalogue.remedies() if name != catalogue.THREADS]
+        return catalogue.all_names()
     if ALL in found:
         raise UsageError(f"{ALL} stands alone: it is every remedy but {catalogue.THREADS}=N", f"--remedies {ALL}")
     for name in found:

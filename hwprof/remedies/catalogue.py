@@ -1,4 +1,4 @@
-"""The remedies that there are, and what of them this machine can try."""
+"""The remedies and variants that there are, and what of them this machine can try."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,6 +33,9 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     preload: list[str] = []
     install: str | None = None
     exact: bool = True
+    workload: dict[str, bool] = {}
+    package: str | None = None
+    by_name: bool = False
     adopt: list[str]
 
 
@@ -45,6 +49,7 @@ class Ready(NamedTuple):
     environment: dict[str, str]
     threads: int | None  # None: as many as without
     exact: bool  # whether results differ by the order of sums at most
+    workload: dict[str, bool]  # fields of the workload's specification that it replaces
     adopt: tuple[str, ...]
 
 
@@ -52,6 +57,11 @@ class Ready(NamedTuple):
 def remedies() -> dict[str, Remedy]:
     """By name, in the order of the file."""
     return read_toml(__name__, "remedies.toml", dict[str, Remedy])
+
+
+def all_names() -> list[str]:
+    """What ``all`` stands for: without those of a number, and those to compare with."""
+    return [name for name, one in remedies().items() if name != THREADS and not one.by_name]
 
 
 def names() -> list[str]:
@@ -76,8 +86,18 @@ def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready 
         if path is None:
             return Unavailable(f"{known.preload[0]} is not installed", known.install)
         environment["LD_PRELOAD"] = str(path)
+    if known.package is not None and find_spec(known.package) is None:
+        return Unavailable(f"{known.package} is not installed", known.install)
     adopt = lines(name, find)
-    return Ready(name, title_of(name), known.group, known.change, environment, threads, known.exact, adopt)
+    return Ready(
+        name, title_of(name), known.group, known.change, environment, threads, known.exact, known.workload, adopt
+    )
+
+
+def environment_of(names: Iterable[str]) -> dict[str, str]:
+    """Of a process with all of them, beside the user's; nothing of those that this machine lacks."""
+    found = (ready(name) for name in names)
+    return {key: value for one in found if isinstance(one, Ready) for key, value in one.environment.items()}
 
 
 def title_of(name: str) -> str:

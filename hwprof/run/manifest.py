@@ -12,6 +12,7 @@ from hwprof.run.notes import Note
 from hwprof.run.peaks import Peaks
 from hwprof.run.roles import Role
 from hwprof.run.trials import Trials
+from hwprof.run.variants import VariantRecord
 from hwprof.unavailable import Unavailable
 
 SCHEMA_VERSION: Final = 2
@@ -262,6 +263,7 @@ class WorkloadRecord(msgspec.Struct, kw_only=True):
     images_there: Amount | None = None  # of which those were taken; null: all of them
     more_pixels: float | None = None  # by which share those have more pixels on average than all there; null: not known
     forwards: Amount | None = None  # of an iteration
+    variant: VariantRecord | None = None  # null: the model as it is
     results: list[str] = []  # one line an image: "bus.jpg 640x480: 12 boxes"
     notes: list[str] = []
     options: dict[str, Any] = {}

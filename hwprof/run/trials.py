@@ -77,6 +77,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Between what a model gives with and without: the largest over the largest magnitude of the same tensor."""
 
     largest: Annotated[float, msgspec.Meta(ge=0)]
+    mean: Annotated[float, msgspec.Meta(ge=0)] | None = None  # of all their elements; null: an older version's
     tensors: Amount  # that could be compared
     unequal: Amount = 0  # of another shape or type, or not a number or infinite in other places
     others: Amount = 0  # that are no numbers

@@ -11,6 +11,7 @@ import polars as pl
 
 from hwprof.errors import described
 from hwprof.interrupts import Interrupt
+from hwprof.run.owner_names import path_of
 from hwprof.workload.denormals import denormal_shares
 from hwprof.workload.layer_tables import layer_tables, tables_without_call
 from hwprof.workload.module_call import has_compiled
@@ -21,11 +22,12 @@ HURRIED: Final = "interrupted before one more call of the model"
 
 
 def describe(
-    workload: Workload, is_hurried: Callable[[], bool] = lambda: False
+    workload: Workload, is_hurried: Callable[[], bool] = lambda: False, *, one_layer: bool = False
 ) -> tuple[dict[str, pl.DataFrame], list[str]]:
     """The tables ``layers``, ``layer_calls`` and ``module_code``, and notes on what they lack. Whatever the model's
     code does in that call (it may count its calls, or know only the mode that it was measured in) costs MACs, bytes and
-    shapes, and nothing that was measured. Where it ``is_hurried`` nothing is called that takes its time."""
+    shapes, and nothing that was measured. Where it ``is_hurried`` nothing is called that takes its time. ``one_layer``:
+    other code than its own was measured, of the model as a whole."""
     notes = []
     try:
         if is_hurried() and not workload.shapes_suffice:
@@ -40,9 +42,22 @@ def describe(
         notes.append(f"MACs, bytes and shapes not available: one more call of the model fails: {described(error)}")
         layers, calls = tables_without_call(workload)
     layers = layers.with_columns(_denormal_shares(workload, layers["path"], notes, is_hurried))
-    if has_compiled():
+    if one_layer:
+        layers, calls = (_as_one(workload, rows) for rows in (layers, calls))
+        layers = layers.with_columns(leaf=True, own_macs="macs", compiled=True)
+    elif has_compiled():
         layers = layers.with_columns(compiled=pl.col("compiled") | (pl.int_range(pl.len()) == 0))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
+
+
+def _as_one(workload: Workload, rows: pl.DataFrame) -> pl.DataFrame:
+    """Those of whole models, by the paths that these have where nothing is seen inside of them."""
+    paths = {
+        path_of(prefix.removesuffix(".")): path_of(f"{prefix}{type(root).__name__}")
+        for prefix, root in workload.modules.items()
+    }
+    found = rows.filter(pl.col("path").is_in([*paths]))
+    return found.with_columns(pl.col("path").replace_strict(paths, return_dtype=pl.String))
 
 
 def _denormal_shares(

@@ -34,6 +34,7 @@ from hwprof.errors import HwprofError
 from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
+from hwprof.run.variants import VariantRecord
 from hwprof.session import disturbance, over_time
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
@@ -154,23 +155,33 @@ class _Worker:
         self._reporter.send(PhaseBegins(Phase.IMPORTING))
         with self._recorder.region("import"):
             from hwprof.workload import factory
+            from hwprof.workload.changes import before_building, of_built
             from hwprof.workload.fingerprint import fingerprint
             from hwprof.workload.layer_hooks import LayerHooks
             from hwprof.workload.outputs import Outputs
             from hwprof.workload.shared_weights import SharedWeights
+            from hwprof.workload.variant_outputs import VariantOutputs
 
             self._collectors.load(self._order)
             factory.preload(self._order.workload.model)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
             shared = SharedWeights(self._weights) if self._weights is not None else None
+            changes = self._order.workload.changes
+            before_building(changes)
             self._workload = factory.build(self._order.workload, shared)
             built = self._workload.prepare()
             processes.end_copy(self._pid)
-            self._reporter.send(Built(built, versions()))
             self._record.fingerprint = fingerprint(self._workload)
             if shared is not None:
-                shared.confirm(self._record.fingerprint["weights"])
+                shared.confirm(self._record.fingerprint["weights"], fused=built.fused)
+            without = VariantOutputs(self._workload) if self._order.describe and changes else None
+            self._take_back = of_built(self._workload.modules.values(), changes)
+            if variants := self._order.workload.variants:
+                compared = without.compared() if without is not None else (None, None)
+                built.variant = VariantRecord(list(variants), *compared)
+            processes.end_copy(self._pid)
+            self._reporter.send(Built(built, versions()))
         self._outputs = Outputs
         self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
@@ -395,9 +406,12 @@ class _Worker:
         described: dict[str, pl.DataFrame] = {}
         if self._order.describe:
             from hwprof.session.description import describe
+            from hwprof.workload.changes import CODE
 
             self._reporter.send(PhaseBegins(Phase.DESCRIBING))
-            described, said = describe(self._workload, self._is_hurried)
+            self._take_back()
+            other_code = not CODE.keys().isdisjoint(self._order.workload.changes)
+            described, said = describe(self._workload, self._is_hurried, one_layer=other_code)
             notes = [*notes, *said]
             processes.end_copy(self._pid)
         for name, frame in described.items():

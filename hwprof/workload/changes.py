@@ -1,8 +1,10 @@
-"""What a remedy changes in the process that does the workload: before the model is built, or of the built model."""
+"""What a remedy or a variant changes in the process that does the workload: before the model is built, or of the built
+model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection, Iterable
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from hwprof.errors import HwprofError, UsageError
+from hwprof.workload.module_call import FORWARD, Forward, as_a_whole
 
 FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 """By the number of dimensions."""
@@ -51,6 +54,56 @@ def _as_float32(value: Any) -> Any:
     return value.float() if isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16 else value
 
 
+def _bfloat16_weights(module: nn.Module) -> None:
+    """The model's weights, and at each call what it is given; what comes out is FP32 again."""
+    module.bfloat16()
+    forward = module.forward
+
+    def cast(*arguments: Any, **keywords: Any) -> Any:
+        given, named = pytree.tree_map(_as_bfloat16, (arguments, keywords))
+        return pytree.tree_map(_as_float32, forward(*given, **named))
+
+    module.forward = cast
+
+
+def _as_bfloat16(value: Any) -> Any:
+    return value.bfloat16() if isinstance(value, torch.Tensor) and value.dtype is torch.float32 else value
+
+
+def _int8(module: nn.Module) -> None:
+    """Linear layers in the model, by torch's own dynamic quantisation. Raises ``HwprofError`` where there are none."""
+    if not any(type(one) is nn.Linear for name, one in module.named_modules() if name):
+        raise HwprofError("the model has no Linear layers in it, which is what is quantised dynamically")
+    with warnings.catch_warnings(action="ignore"):  # that another package is to do it some day
+        quantize: Any = torch.ao.quantization.quantize_dynamic
+        quantize(module, {nn.Linear}, dtype=torch.qint8, inplace=True)
+
+
+def _torchscript(module: nn.Module) -> None:
+    """Traced with the first inputs of each shape, and frozen."""
+    forward = module.forward
+    traced: dict[tuple[Any, ...], Forward] = {}
+
+    def run(*arguments: Any) -> Any:
+        key = tuple((one.shape, one.dtype) if isinstance(one, torch.Tensor) else one for one in arguments)
+        if key not in traced:
+            module.forward, there = forward, module.forward
+            try:
+                traced[key] = _traced(module, arguments)
+            finally:
+                module.forward = there
+        return traced[key](*arguments)
+
+    module.forward = as_a_whole(run)
+
+
+def _traced(module: nn.Module, arguments: tuple[Any, ...]) -> Forward:
+    script: Any = torch.jit
+    with warnings.catch_warnings(action="ignore"):  # of what is constant for this shape, and that it is an old way
+        found: Forward = script.freeze(script.trace(module, arguments, check_trace=False, strict=False))
+    return found
+
+
 def _compile(module: nn.Module) -> None:
     """With constant weights, which inductor then lays out as its kernels want them; for each shape of its own. Of the
     module's ``forward``: ``module.compile`` compiles nothing of a class of torch's own, as ``nn.Sequential`` is."""
@@ -70,7 +123,45 @@ def _flush_denormals() -> None:
 BEFORE: Final = MappingProxyType({"flush_denormals": _flush_denormals})
 """Called before the model is built."""
 
+CODE: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
+    {"compile": _compile, "torchscript": _torchscript}
+)
+"""What puts other code in the place of the model's own."""
+
 AFTER: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
-    {"channels_last": _channels_last, "bfloat16": _bfloat16, "compile": _compile}
+    {
+        "channels_last": _channels_last,
+        "int8": _int8,
+        "bfloat16": _bfloat16,
+        "bfloat16_weights": _bfloat16_weights,
+        **CODE,
+    }
 )
 """Called with each built model, in this order: what is compiled has what the others changed."""
+
+
+def before_building(names: Iterable[str]) -> None:
+    """Makes those that come before the model is built. Raises ``UsageError``."""
+    for name in names:
+        if name in BEFORE:
+            BEFORE[name]()
+
+
+def of_built(modules: Iterable[nn.Module], names: Collection[str]) -> Callable[[], None]:
+    """Makes the others; what comes back takes other code out of the models' places again. Raises ``HwprofError``."""
+    own: list[tuple[nn.Module, Any]] = []
+    for module in modules:
+        for name, change in AFTER.items():
+            if name not in names:
+                continue
+            if name in CODE:
+                own.append((module, module.__dict__.get(FORWARD)))
+            change(module)
+
+    def as_they_were() -> None:
+        for module, forward in reversed(own):
+            module.__dict__.pop(FORWARD, None)
+            if forward is not None:
+                module.__dict__[FORWARD] = forward
+
+    return as_they_were

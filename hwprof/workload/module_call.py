@@ -17,16 +17,24 @@ FORWARD: Final = "forward"
 COMPILED: Final = "_compiled_call_impl"
 """What ``module.compile()`` puts in the way of ``module(x)``; ``forward`` is called in it by compiled code only."""
 
+WHOLE: Final = "_hwprof_as_a_whole"
+
 
 def dynamo() -> Any:
     """``torch._dynamo``'s part that compiles; None where nobody has loaded it: who compiles has, and it is slow."""
     return sys.modules.get("torch._dynamo.eval_frame")
 
 
+def as_a_whole(forward: Forward) -> Forward:
+    """Marks what is put in the place of a module's ``forward``: Python does not see what is in it any more."""
+    setattr(forward, WHOLE, True)
+    return forward
+
+
 def is_compiled(module: torch.nn.Module) -> bool:
     """Whether it is compiled as a whole, so that Python does not see what is in it: TorchScript, ``torch.compile`` of
-    it, of its ``forward``, or in place."""
-    if isinstance(module, torch.jit.ScriptModule):
+    it, of its ``forward``, or in place, or what ``as_a_whole`` has marked."""
+    if isinstance(module, torch.jit.ScriptModule) or hasattr(module.__dict__.get(FORWARD), WHOLE):
         return True
     loaded = dynamo()
     if loaded is None:

@@ -62,3 +62,8 @@ class Workload(Protocol):
     def results(self) -> list[str]:
         """One line an input on what came out in the last iteration; empty where there is nothing to say."""
         ...
+
+    def boxes(self) -> list[torch.Tensor] | None:
+        """What was found in each input of the last iteration, (n, 6 or more): x1, y1, x2, y2, confidence, class; None
+        of a model that finds no boxes."""
+        ...

@@ -19,9 +19,12 @@ from torch import nn
 from hwprof.errors import HwprofError
 
 _HEADER_BYTES: Final = 64
-"""``format version, CRC of names and shapes, checksum of the prepared weights``, padded; zeros until they are valid."""
+"""``format version, CRC of names and shapes, checksum of the prepared weights, whether these were fused``, padded;
+zeros until they are valid."""
 
-_VERSION: Final = "hwprof-weights-1"
+_VERSION: Final = "hwprof-weights-2"
+_FUSED: Final = "fused"
+_UNFUSED: Final = "unfused"
 
 
 class SharedWeights:
@@ -32,7 +35,7 @@ class SharedWeights:
         self._descriptor = descriptor
         self._saved: str | None = None  # CRC of the names and shapes that this pass wrote
         header = os.pread(descriptor, _HEADER_BYTES, 0).rstrip(b"\0").decode("ascii", "replace").split()
-        self._header = header if len(header) == 3 and header[0] == _VERSION else None
+        self._header = header if len(header) == 4 and header[0] == _VERSION else None
         self._loaded = False
 
     @property
@@ -69,15 +72,17 @@ class SharedWeights:
             return
         self._saved = _structure(module)
 
-    def confirm(self, checksum: str) -> None:
-        """Holds the prepared model's weights (their checksum in ``fingerprint``) against those of the pass that saved.
+    def confirm(self, checksum: str, *, fused: bool) -> None:
+        """Holds the prepared model's weights (their checksum in ``fingerprint``) against those of the pass that saved,
+        where both were fused, or neither was.
 
         Raises ``HwprofError`` where they differ.
         """
+        form = _FUSED if fused else _UNFUSED
         if self._saved is not None:
-            header = f"{_VERSION} {self._saved} {checksum}".encode("ascii")
+            header = f"{_VERSION} {self._saved} {checksum} {form}".encode("ascii")
             os.pwrite(self._descriptor, header.ljust(_HEADER_BYTES, b"\0"), 0)
-        elif self._loaded and self._header is not None and self._header[2] != checksum:
+        elif self._loaded and self._header is not None and self._header[3] == form and self._header[2] != checksum:
             raise HwprofError(f"the weights {checksum} of this pass are not the first pass's, {self._header[2]}")
 
 

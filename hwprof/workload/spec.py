@@ -44,3 +44,5 @@ class WorkloadSpec(msgspec.Struct, kw_only=True, frozen=True):
     fuse: bool = True
     all_images: bool = False  # of a large source, too
     forwards: int | None = None  # of an iteration: as many as another pass found enough; None: to be found
+    variants: tuple[str, ...] = ()  # by name, as ``remedies.catalogue`` has them
+    changes: tuple[str, ...] = ()  # what they change in the process: see ``changes.BEFORE`` and ``changes.AFTER``

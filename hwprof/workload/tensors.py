@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from hwprof.errors import NO_MEMORY, HwprofError, UsageError, described, first_line, is_out_of_memory
@@ -16,6 +17,8 @@ BITS: Final = {torch.quint4x2: 4, torch.quint2x4: 2}
 REFUSALS: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
 """What layers raise that cannot take their input. Of other exceptions the input need not be the cause."""
 
+MOST_BYTES: Final = 1 << 28
+"""Of what a model gives, that is kept."""
 
 StateDict = dict[str, torch.Tensor]
 """A model's parameters and buffers by name."""
@@ -89,3 +92,18 @@ def without_repetition(tensor: torch.Tensor) -> torch.Tensor:
             if stride == 0:
                 tensor = tensor.select(dimension, 0)
     return tensor
+
+
+def arrays_of(outputs: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """What a model gives, tensor by tensor, as far as it is numbers, and not too many; halves as FP32."""
+    left = MOST_BYTES
+    for tensor in tensors_in(outputs):
+        try:
+            there = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor.detach()
+            array = (there.float() if there.is_floating_point() else there).cpu().contiguous().numpy()
+        except (RuntimeError, TypeError, NotImplementedError):  # of kinds that do not show them
+            array = np.empty(0)
+        left -= array.nbytes
+        if left < 0:
+            return
+        yield array

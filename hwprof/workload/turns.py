@@ -16,18 +16,17 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-import torch
 
 from hwprof import processes
 from hwprof.errors import NO_MEMORY, HwprofError, described, is_out_of_memory, of_system
 from hwprof.hardware import machine
 from hwprof.workload import factory
-from hwprof.workload.changes import AFTER, BEFORE
+from hwprof.workload.changes import before_building, of_built
 from hwprof.workload.contest import TURN, Entry, Measured, Ready, Refused, Said
 from hwprof.workload.fingerprint import fingerprint
 from hwprof.workload.protocol import Workload
 from hwprof.workload.shared_weights import SharedWeights
-from hwprof.workload.tensors import tensors_in
+from hwprof.workload.tensors import arrays_of
 from hwprof.workload.thread_number import why_another
 
 PID: Final = os.getpid()
@@ -44,9 +43,6 @@ LONG_S: Final = 0.2
 LEAST_CALLS: Final = 2
 MOST_CALLS: Final = 1000
 """In a turn."""
-
-MOST_BYTES: Final = 1 << 28
-"""Of what the model gives, that is kept."""
 
 RESET: Final = Path("/proc/self/clear_refs")
 PEAK: Final = "5"
@@ -101,19 +97,15 @@ def _say(descriptor: int, said: Said) -> None:
 
 
 def _built(entry: Entry, shared: SharedWeights) -> Workload:
-    for name in entry.changes:
-        if name in BEFORE:
-            BEFORE[name]()
+    changes = [*entry.workload.changes, *entry.changes]
+    before_building(changes)
     workload = factory.build(entry.workload, shared)
-    workload.prepare()
+    built = workload.prepare()
     if why := why_another(entry.threads):
         raise HwprofError(why, "leave that to whoever calls the model")
     processes.end_copy(PID)
-    shared.confirm(fingerprint(workload)["weights"])
-    for name, change in AFTER.items():
-        if name in entry.changes:
-            for module in workload.modules.values():
-                change(module)
+    shared.confirm(fingerprint(workload)["weights"], fused=built.fused)
+    of_built(workload.modules.values(), changes)
     gc.collect()
     gc.freeze()
     return workload
@@ -130,26 +122,11 @@ def _warm_up(workload: Workload, entry: Entry) -> float:
         processes.end_copy(PID)
         seconds = time.perf_counter() - begin_s
     if entry.outputs is not None:
-        np.savez(entry.outputs, *_arrays(kept))
+        np.savez(entry.outputs, *arrays_of(kept))
         kept.clear()
     with suppress(OSError):  # the peak has the building of the model in it then, with and without alike
         RESET.write_text(PEAK)
     return seconds
-
-
-def _arrays(outputs: list[Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """What a model gives, tensor by tensor, as far as it is numbers, and not too many."""
-    left = MOST_BYTES
-    for tensor in tensors_in(outputs):
-        try:
-            there = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor.detach()
-            array = (there.float() if there.is_floating_point() else there).cpu().contiguous().numpy()
-        except (RuntimeError, TypeError, NotImplementedError):  # of kinds that do not show them
-            array = np.empty(0)
-        left -= array.nbytes
-        if left < 0:
-            return
-        yield array
 
 
 def _turn(workload: Workload, least_s: float, last_s: float) -> Measured:

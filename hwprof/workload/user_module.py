@@ -100,6 +100,10 @@ class ModuleWorkload:
         """Nothing: what the outputs mean is the user's."""
         return []
 
+    def boxes(self) -> list[torch.Tensor] | None:
+        """None, for the same reason."""
+        return None
+
     def _inputs(self, given: tuple[Any, ...]) -> model_inputs.Inputs:
         """The options', else the factory's."""
         if self._spec.inputs:

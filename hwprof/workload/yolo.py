@@ -134,6 +134,10 @@ class YoloWorkload:
             f"{name} {shape}: {self._summary(boxes)}" for (name, shape), boxes in zip(places, self._found, strict=False)
         ]
 
+    def boxes(self) -> list[torch.Tensor] | None:
+        """In the pixels of the images themselves."""
+        return self._found
+
     def _summary(self, boxes: torch.Tensor) -> str:
         count = f"{len(boxes)} box{'' if len(boxes) == 1 else 'es'}"
         if self._spec.weights is None or not len(boxes):

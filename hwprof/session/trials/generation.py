@@ -16,7 +16,7 @@ import msgspec
 from hwprof.errors import HwprofError, is_full_disk
 from hwprof.hardware import machine
 from hwprof.printable import one_line
-from hwprof.remedies.catalogue import Ready
+from hwprof.remedies.catalogue import Ready, environment_of
 from hwprof.session.trials.contestant_process import ContestantProcess
 from hwprof.workload.contest import Entry, Measured
 from hwprof.workload.spec import WorkloadSpec
@@ -70,8 +70,9 @@ class Contestant(NamedTuple):
     def entry(self, spec: WorkloadSpec, outputs: Path | None) -> Entry:
         """What its process is to do."""
         threads = next((one.threads for one in self.remedies if one.threads is not None), None)
+        fields = {name: value for one in self.remedies for name, value in one.workload.items()}
         return Entry(
-            workload=msgspec.structs.replace(spec, threads=threads or spec.threads),
+            workload=msgspec.structs.replace(spec, threads=threads or spec.threads, **fields),
             threads=threads,
             changes=[one.change for one in self.remedies if one.change is not None],
             outputs=str(outputs) if outputs is not None else None,
@@ -102,6 +103,11 @@ class Place:
     report: Callable[[str, int | None], None]
     step: Callable[[], None]
     left_s: Callable[[], float]  # of the time that the user gave; negative when it is over
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of the variants which the run measured, with all remedies alike."""
+        return environment_of(self.spec.variants)
 
 
 class Limits(NamedTuple):
@@ -189,7 +195,7 @@ def _start(
         entry = one.entry(place.spec, _kept(place.folder, one.name, number))
         name = "-".join(one.name) or "without"
         try:
-            environment = one.environment | left_in(place.folder)
+            environment = place.environment | one.environment | left_in(place.folder)
             started[one.name] = ContestantProcess(entry, place.folder, name, environment, place.weights)
         except OSError as error:
             if is_full_disk(error):

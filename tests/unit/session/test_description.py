@@ -61,6 +61,9 @@ class Once:
     def results(self) -> list[str]:
         return []
 
+    def boxes(self) -> list[torch.Tensor] | None:
+        return None
+
 
 def test_a_model_with_state_is_called_as_it_was_measured() -> None:
     model, x = Cached(), torch.zeros(1, 3, 8, 8)

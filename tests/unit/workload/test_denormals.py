@@ -36,6 +36,9 @@ class Once:
     def results(self) -> list[str]:
         return []
 
+    def boxes(self) -> list[torch.Tensor] | None:
+        return None
+
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_a_number_is_denormal_below_the_smallest_normal_one(dtype: torch.dtype) -> None:

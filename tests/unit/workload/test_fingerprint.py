@@ -38,6 +38,9 @@ class Work:
     def results(self) -> list[str]:
         return []
 
+    def boxes(self) -> list[torch.Tensor] | None:
+        return None
+
 
 def differs(one: Work, other: Work) -> set[str]:
     first, second = fingerprint(one), fingerprint(other)

@@ -75,6 +75,9 @@ class Calls:
     def results(self) -> list[str]:
         return []
 
+    def boxes(self) -> list[torch.Tensor] | None:
+        return None
+
 
 class _Positional(nn.Module):
     def __init__(self) -> None:

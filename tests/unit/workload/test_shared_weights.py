@@ -29,7 +29,7 @@ def descriptor(tmp_path: Path) -> Iterator[int]:
 def _save(descriptor: int, module: nn.Module, checksum: str = "c0ffee00") -> None:
     shared = SharedWeights(descriptor)
     shared.save(module)
-    shared.confirm(checksum)
+    shared.confirm(checksum, fused=True)
 
 
 def test_what_one_pass_saves_the_next_one_loads_bit_by_bit_into_the_same_memory(descriptor: int) -> None:
@@ -40,7 +40,7 @@ def test_what_one_pass_saves_the_next_one_loads_bit_by_bit_into_the_same_memory(
     shared = SharedWeights(descriptor)
     assert shared.available
     shared.load(second)
-    shared.confirm("c0ffee00")
+    shared.confirm("c0ffee00", fused=True)
     assert [parameter.data_ptr() for parameter in second.parameters()] == addresses
     for name, tensor in first.state_dict().items():
         assert torch.equal(tensor, second.state_dict()[name])
@@ -51,7 +51,16 @@ def test_other_weights_than_the_first_pass_had_are_refused(descriptor: int) -> N
     shared = SharedWeights(descriptor)
     shared.load(_module(1))
     with pytest.raises(HwprofError, match="c0ffee00"):
-        shared.confirm("deadbeef")
+        shared.confirm("deadbeef", fused=True)
+
+
+def test_of_a_model_that_is_not_fused_nothing_is_compared(descriptor: int) -> None:
+    _save(descriptor, _module(0))
+    shared = SharedWeights(descriptor)
+    shared.load(_module(1))
+    shared.confirm("deadbeef", fused=False)  # raises nothing
+    with pytest.raises(HwprofError, match="c0ffee00"):
+        shared.confirm("deadbeef", fused=True)
 
 
 def test_weights_of_another_structure_are_refused(descriptor: int) -> None:
@@ -77,5 +86,5 @@ def test_a_full_disk_leaves_no_weights() -> None:
     with Path("/dev/full").open("r+b", buffering=0) as full:
         shared = SharedWeights(full.fileno())
         shared.save(_module(0))  # raises nothing
-        shared.confirm("c0ffee00")
+        shared.confirm("c0ffee00", fused=True)
         assert not SharedWeights(full.fileno()).available

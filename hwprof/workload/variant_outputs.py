@@ -1,0 +1,75 @@
+"""What a model gives without a variant, and how far from that is what it gives with it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from hwprof.run.trials import Difference
+from hwprof.run.variants import MatchedBoxes
+from hwprof.workload.libraries import require_ultralytics
+from hwprof.workload.output_differences import Array, difference
+from hwprof.workload.protocol import Workload
+from hwprof.workload.tensors import arrays_of
+
+MATCHED: Final = 0.5
+"""The intersection of two boxes over their union from which on they are the same one, as PASCAL VOC has it."""
+
+CLASS: Final = 5
+"""The column of a box."""
+
+
+class VariantOutputs:
+    """Made without the variant."""
+
+    def __init__(self, workload: Workload) -> None:
+        """Calls the model twice: once in its pipeline, and once with its first input. Raises what that raises."""
+        self._workload = workload
+        self._without = self._outputs()
+        self._boxes = workload.boxes()
+
+    def compared(self) -> tuple[Difference, MatchedBoxes | None]:
+        """With what comes out now, of the model alone and of its pipeline."""
+        outputs = difference(itertools.zip_longest(self._outputs(), self._without))
+        boxes = self._workload.boxes()
+        both = matched(boxes, self._boxes) if boxes is not None and self._boxes is not None else None
+        return outputs, both
+
+    def _outputs(self) -> list[Array]:
+        """What the model gives for its first input: copies, as code of its own may use the memory again."""
+        with torch.inference_mode():
+            found = [np.array(one) for one in arrays_of(self._workload.forwards()[0].run())]
+        self._workload.iterate(_no_stage, None)
+        return found
+
+
+def _no_stage(name: str) -> contextlib.AbstractContextManager[None]:
+    del name  # nobody asks for its time
+    return contextlib.nullcontext()
+
+
+def matched(found: Sequence[torch.Tensor], without: Sequence[torch.Tensor]) -> MatchedBoxes:
+    """Of each input's boxes, (n, 6 or more) with x1, y1, x2, y2, confidence, class: those that are most sure choose
+    first."""
+    pairs = sum(_pairs(here, there) for here, there in zip(found, without, strict=True))
+    return MatchedBoxes(without=sum(map(len, without)), found=sum(map(len, found)), matched=pairs)
+
+
+def _pairs(found: torch.Tensor, without: torch.Tensor) -> int:
+    if not len(found) or not len(without):
+        return 0
+    box_iou: Any = require_ultralytics("utils.metrics").box_iou
+    overlap: torch.Tensor = box_iou(found[:, :4].float(), without[:, :4].float())
+    overlap = torch.where(found[:, CLASS, None] == without[None, :, CLASS], overlap, 0.0)
+    pairs = 0
+    for row in found[:, 4].argsort(descending=True).tolist():
+        most, column = overlap[row].max(dim=0)
+        if most >= MATCHED:
+            pairs += 1
+            overlap[:, column] = 0.0
+    return pairs
