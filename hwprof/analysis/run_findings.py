@@ -92,6 +92,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
         compiled=is_compiled(analysis.modules),
+        variants=workload.variant.names if workload is not None and workload.variant is not None else (),
         python_of_calls=_calls(analysis.modules) * CALL_NS / whole["elapsed_ns"] if whole["elapsed_ns"] else 0.0,
         emulated=emulated(analysis.modules, analysis.run.manifest.peaks),
     )

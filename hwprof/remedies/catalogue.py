@@ -121,6 +121,12 @@ def lines(name: str, find: Callable[[str], Path | None] | None = None) -> tuple[
     return tuple(_filled(text, values) for text in known.adopt)
 
 
+def group_of(name: str) -> str | None:
+    """Of which a workload has one at most; None where there is no such remedy."""
+    known, _ = _known(name)
+    return known.group if known is not None else None
+
+
 def is_exact(name: str) -> bool:
     """Whether results differ by the order of sums at most; nobody knows it of what is no remedy."""
     known, _ = _known(name)

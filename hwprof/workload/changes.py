@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import HwprofError, UsageError, first_line
+from hwprof.workload.flat_outputs import FlatOutputs
 from hwprof.workload.module_call import FORWARD, Forward, as_a_whole
 
 FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -99,9 +100,13 @@ def _torchscript(module: nn.Module) -> None:
 
 def _traced(module: nn.Module, arguments: tuple[Any, ...]) -> Forward:
     script: Any = torch.jit
-    with warnings.catch_warnings(action="ignore"):  # of what is constant for this shape, and that it is an old way
-        found: Forward = script.freeze(script.trace(module, arguments, check_trace=False, strict=False))
-    return found
+    flat = FlatOutputs(module).eval()
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of what is constant for this shape, and that it is an old way
+            found = script.freeze(script.trace(flat, arguments, check_trace=False, strict=False))
+    except Exception as error:  # whatever the model's code, or the tracer, may raise
+        raise HwprofError(f"the model cannot be traced: {first_line(error)}") from error
+    return lambda *given: flat.as_its_own(found(*given))
 
 
 def _compile(module: nn.Module) -> None:

@@ -125,6 +125,7 @@ class Facts:
     virtual: bool = False  # a virtual machine, whose host has other guests
     gemm_of_roof: float | None = None  # of the FP32 peak: what a large product by the library attains; None: unknown
     compiled: bool = False  # by torch.compile: there is nothing to compile
+    variants: Sequence[str] = ()  # of the remedies those that the run had
     emulated: Mapping[str, str] = field(default_factory=dict)  # by layer: types that the processor does not multiply
     bfloat16: bool = True  # whether the processor multiplies them, as far as anybody knows
     threads: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from hwprof.analysis.findings import (
@@ -30,6 +30,7 @@ from hwprof.analysis.findings import (
     weight_reorders,
 )
 from hwprof.analysis.findings.facts import Facts, Finding
+from hwprof.remedies.catalogue import group_of, title_of
 
 RULES: Final[tuple[Callable[[Facts], Finding | None], ...]] = (
     layout_changes.find,
@@ -72,9 +73,21 @@ def _without_compiling(finding: Finding) -> Finding:
     return finding._replace(remedies=left, remedy=finding.remedy if left else COMPILED)
 
 
+def _without(finding: Finding, variants: Sequence[str]) -> Finding:
+    """Without the remedies that the run had, and those that do not go with them."""
+    groups = {group_of(name) for name in variants} - {None}
+    left = tuple(one for one in finding.remedies if group_of(one) not in groups)
+    if left == tuple(finding.remedies):
+        return finding
+    had = f"it has {' and '.join(map(title_of, variants))} already"
+    return finding._replace(remedies=left, remedy=finding.remedy if left else finding.by_hand or had)
+
+
 def find_all(facts: Facts) -> list[Finding]:
     """What could win most first."""
     found = [finding for rule in RULES if (finding := rule(facts)) is not None]
     if facts.compiled:
         found = [_without_compiling(one) for one in found]
+    if facts.variants:
+        found = [_without(one, facts.variants) for one in found]
     return sorted(found, key=lambda one: (-one.gain_high, one.rule))

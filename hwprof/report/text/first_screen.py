@@ -15,7 +15,7 @@ from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.stages import Stage, Stages
 from hwprof.report.document.threads import Threads
 from hwprof.report.document.time_budget import TimeBudget
-from hwprof.report.text import alike_layers, figures, first_layers, noise, roofline, to_do
+from hwprof.report.text import alike_layers, figures, first_layers, noise, roofline, to_do, variant
 from hwprof.report.text.grid import fit, table
 from hwprof.report.text.layers import rows_sum_ns, shares_of
 from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, by_few_samples, facts, named, preempted
@@ -51,6 +51,9 @@ def show(page: Page) -> None:
     document = page.document
     facts(page, _headline(page), "bold")
     facts(page, _circumstances(page))
+    changed = document.workload.variant if document.workload is not None else None
+    if changed is not None and (outputs := variant.difference(changed, page.glyphs)):
+        named(page, "OUTPUT", outputs, whole=True)
     for number, warning in enumerate(noise.brief(document, page.glyphs) or _disturbed_shares(page)):
         named(page, "" if number else "NOISY", warning, whole=True)
     unsound = document.workload.weights_unsound if document.workload is not None else None
@@ -87,7 +90,8 @@ def _headline(page: Page) -> list[str]:
     if workload is not None:
         shapes = workload.input_shapes
         further = f" +{len(shapes) - 1}" if len(shapes) > 1 else ""
-        words.append(f"{workload.name} {shapes[0]}{further}" if shapes else workload.name)
+        title = workload.name if workload.variant is None else f"{workload.name} {variant.name(workload.variant)}"
+        words.append(f"{title} {shapes[0]}{further}" if shapes else title)
         if workload.sources:
             words.append(figures.images(workload))
     if page.whole is not None and page.whole.time is not None:

@@ -17,7 +17,7 @@ from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import PassInfo
 from hwprof.report.document.overhead import Effect, Overhead
-from hwprof.report.text import figures, noise
+from hwprof.report.text import figures, noise, variant
 from hwprof.report.text.figures import Glyphs, plural
 from hwprof.report.text.page import Page
 from hwprof.unavailable import explain
@@ -97,6 +97,9 @@ def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
         plural(workload.threads, "thread"),
     ]
     facts = [("workload", glyphs.separator.join(words))]
+    if workload.variant is not None:
+        differs = variant.difference(workload.variant, glyphs)
+        facts.append(("variant", f"{variant.name(workload.variant)}{f': outputs {differs}' if differs else ''}"))
     if workload.sources:
         shapes = f" as {', '.join(workload.input_shapes)}" if workload.input_shapes else ""
         names = ", ".join(PurePath(source).name for source in workload.sources[:3])

@@ -170,6 +170,16 @@ def test_what_is_compiled_is_not_to_be_compiled() -> None:
             assert "torch.compile(" not in found.remedy + (found.by_hand or ""), (name, found.remedy)
 
 
+def test_what_the_run_had_is_no_remedy() -> None:
+    cause = dataclasses.replace(QUIET, **CAUSES["layout_changes"])
+    (found,) = find_all(cause)
+    assert found.remedies == ("channels_last", "compile")
+    (found,) = find_all(dataclasses.replace(cause, variants=["channels_last"]))
+    assert found.remedies == ("compile",)
+    (found,) = find_all(dataclasses.replace(cause, variants=["channels_last", "torchscript"]))
+    assert found.remedies == () and found.remedy == "it has channels_last and TorchScript already"
+
+
 def test_parts_are_not_uneven_because_others_have_a_processor() -> None:
     uneven = {**CAUSES["imbalance"], "team_preempted": 0.9}
     assert not [one for one in find_all(dataclasses.replace(QUIET, **uneven)) if one.rule == "imbalance"]

@@ -1,0 +1,157 @@
+"""What variants change in a model, and how far its outputs are from its own then."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hwprof.errors import HwprofError
+from hwprof.workload.changes import CODE, of_built
+from hwprof.workload.flat_outputs import FlatOutputs
+from hwprof.workload.module_call import is_compiled
+from hwprof.workload.output_differences import difference
+from hwprof.workload.variant_outputs import matched
+
+
+class Pair(NamedTuple):
+    first: torch.Tensor
+    rest: dict[str, Any]
+
+
+class Nested(nn.Module):
+    """Gives tensors within a dictionary within a tuple, beside what is no tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> Pair:
+        hidden = self.first(x).relu()
+        return Pair(hidden, {"logits": self.second(hidden), "name": "nested", "none": None})
+
+
+def called(model: nn.Module, x: torch.Tensor) -> Any:
+    with torch.inference_mode():
+        return model(x)
+
+
+@pytest.mark.parametrize(("name", "close"), [("torchscript", 1e-6), ("int8", 0.05), ("bfloat16_weights", 0.05)])
+def test_outputs_have_the_models_own_structure_and_nearly_its_values(name: str, close: float) -> None:
+    model, x = Nested().eval(), torch.rand(3, 8)
+    own = called(model, x)
+    of_built([model], [name])
+    for _ in range(2):
+        found = called(model, x)
+        assert type(found) is Pair and found.rest["name"] == "nested" and found.rest["none"] is None
+        apart = difference([(found.rest["logits"].numpy(), own.rest["logits"].numpy())])
+        assert apart.largest <= close and apart.tensors == 1 and not apart.unequal
+
+
+def test_int8_is_another_layer_and_bfloat16_another_type() -> None:
+    model = Nested().eval()
+    of_built([model], ["int8"])
+    assert "Quantized" in type(model.first).__name__ or "quantized" in type(model.first).__module__
+    model = Nested().eval()
+    of_built([model], ["bfloat16_weights"])
+    assert {one.dtype for one in model.parameters()} == {torch.bfloat16}
+
+
+def test_a_model_without_linear_layers_is_not_quantised() -> None:
+    with pytest.raises(HwprofError, match="no Linear layers"):
+        of_built([nn.Sequential(nn.Conv2d(3, 3, 1))], ["int8"])
+
+
+def test_other_code_is_one_layer_until_it_is_taken_back() -> None:
+    model = Nested().eval()
+    forward = model.forward
+    take_back = of_built([model], ["torchscript"])
+    assert is_compiled(model)
+    take_back()
+    assert not is_compiled(model) and model.forward == forward and "forward" not in vars(model)
+
+
+def test_each_shape_is_traced_by_itself() -> None:
+    class ByShape(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * x.shape[0]  # a constant of the trace
+
+    model = ByShape().eval()
+    of_built([model], ["torchscript"])
+    assert called(model, torch.ones(2, 1))[0].item() == 2
+    assert called(model, torch.ones(5, 1))[0].item() == 5
+    assert called(model, torch.ones(2, 1))[0].item() == 2
+
+
+def test_what_cannot_be_traced_says_so_in_one_line() -> None:
+    class Untraceable(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise ValueError("not like\nthis")
+
+    model = Untraceable().eval()
+    of_built([model], ["torchscript"])
+    with pytest.raises(HwprofError, match=r"cannot be traced: .*not like") as told:
+        called(model, torch.ones(1))
+    assert "\n" not in told.value.message
+
+
+def test_every_change_of_code_marks_what_it_puts_there() -> None:
+    for name in CODE:
+        if name == "compile":  # Dynamo marks its own
+            continue
+        model = Nested().eval()
+        of_built([model], [name])
+        assert is_compiled(model), name
+
+
+def test_flat_outputs_and_back() -> None:
+    model, x = Nested().eval(), torch.rand(3, 8)
+    flat, own = FlatOutputs(model), called(model, x)
+    tensors = called(flat, x)
+    assert [one.shape for one in tensors] == [(3, 8), (3, 4)]
+    again = flat.as_its_own([2 * one for one in tensors])
+    assert torch.equal(again.rest["logits"], 2 * own.rest["logits"]) and again.rest["name"] == "nested"
+
+
+def boxes(*rows: tuple[float, ...]) -> torch.Tensor:
+    return torch.tensor(rows).reshape(-1, 6)
+
+
+BOX = (0.0, 0.0, 10.0, 10.0, 0.9, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "without", "pairs"),
+    [
+        (boxes(BOX), boxes(BOX), 1),
+        (boxes((0.0, 0.0, 10.0, 6.0, 0.9, 1.0)), boxes(BOX), 1),  # 0.6 of it
+        (boxes((0.0, 0.0, 10.0, 4.0, 0.9, 1.0)), boxes(BOX), 0),  # 0.4
+        (boxes((*BOX[:5], 2.0)), boxes(BOX), 0),  # of another class
+        (boxes(BOX, BOX), boxes(BOX), 1),  # two of one
+        (boxes(BOX), boxes(BOX, (20.0, 20.0, 30.0, 30.0, 0.5, 1.0)), 1),
+        (boxes(), boxes(BOX), 0),
+        (boxes(BOX), boxes(), 0),
+    ],
+)
+def test_boxes_are_the_same_by_class_and_overlap(found: torch.Tensor, without: torch.Tensor, pairs: int) -> None:
+    pytest.importorskip("ultralytics")
+    told = matched([found], [without])
+    assert (told.without, told.found, told.matched) == (len(without), len(found), pairs)
+
+
+def test_those_that_are_most_sure_choose_first() -> None:
+    pytest.importorskip("ultralytics")
+    near, exact = (0.0, 0.0, 10.0, 9.0, 0.3, 1.0), (0.0, 0.0, 10.0, 10.0, 0.8, 1.0)
+    told = matched([boxes(near, exact)], [boxes(BOX)])
+    assert told.matched == 1
+
+
+def test_the_mean_difference_is_of_all_elements() -> None:
+    one, other = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 2.0])
+    found = difference([(one, other), (np.zeros(5), np.zeros(5))])
+    assert found.largest == 1.0 and found.mean == pytest.approx(1.0 / 8)
+    assert difference([]).mean is None
