@@ -8,3 +8,4 @@ from typing import Final
 TORCH: Final = 'pip install torch==2.13.0 "hwprof[torch]"'
 UI: Final = 'pip install "hwprof[ui]"'
 YOLO: Final = 'pip install torch==2.13.0 torchvision==0.28.0 "hwprof[yolo]"'
+BENCH: Final = 'pip install "hwprof[bench]"'

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "collect": "Measure a model layer by layer, and print the report.",
     "report": "Show what a run measured: where its time goes, what to do.",
     "try": "Try remedies: the run's workload with and without each.",
+    "bench": "Compare models, variants, sizes, batches and threads.",
     "open": "Open a run's trace in the Perfetto UI.",
     "layers": "Show a model's layers and their MACs, without measuring.",
     "models": "List the models that --model takes by name.",

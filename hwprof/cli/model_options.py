@@ -99,6 +99,18 @@ def model_options(function: Function) -> Function:
     return function
 
 
+OF_EACH_CASE: Final = frozenset({"model", "imgsz", "batch", "threads", "oversubscribe"})
+"""Of which a bench has lists."""
+
+
+def bench_options(function: Function) -> Function:
+    """Adds the others: what all cases of a bench have in common."""
+    several: Any = model_options(function)
+    kept = [one for one in several.__click_params__ if one.name not in OF_EACH_CASE]  # where click gathers them
+    several.__click_params__ = kept
+    return function
+
+
 def workload_spec(
     *,
     model: str,

@@ -1,0 +1,80 @@
+"""What a bench leaves beside its cases: the table as CSV, JSON, Markdown and HTML, the picture, and one file with what
+pyperf measured, for ``pyperf compare_to``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from hwprof.bench import plot, table
+from hwprof.bench.rows import Row
+from hwprof.bench.store import PYPERF_FILE, Store
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk, remedy_of_writing
+from hwprof.run.atomic import atomic
+from hwprof.run.manifest import Machine
+
+NAMES: Final = ("bench.md", "bench.csv", "table.json", "bench.html", "bench.svg")
+
+
+class Whole(msgspec.Struct, kw_only=True):
+    """The table as JSON."""
+
+    created: str
+    machine: Machine
+    rows: Sequence[Row]
+
+
+def as_json(store: Store, rows: Sequence[Row]) -> bytes:
+    """The rows, and on which machine they were measured."""
+    whole = Whole(created=store.plan.created, machine=store.plan.machine, rows=rows)
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1)
+
+
+def heading(store: Store) -> list[str]:
+    """On what, and how."""
+    plan = store.plan
+    of = plan.machine
+    how = plan.settings
+    return [
+        f"{of.processor}, {of.logical_processors} processors, {plan.created}",
+        f"median of a forward over {how.processes} processes of {how.values} values each; images/s of the model alone",
+    ]
+
+
+def write(store: Store, rows: Sequence[Row]) -> list[str]:
+    """Their names. Raises ``HwprofError``."""
+    drawn = plot.drawing(rows)
+    told = [line for line in (*heading(store), table.common(rows), table.noise(rows)) if line]
+    texts = {
+        "bench.md": table.markdown(rows).encode(),
+        "table.json": as_json(store, rows),
+        "bench.html": table.page(rows, store.path.name, told, drawn).encode(),
+        **({"bench.svg": drawn.encode()} if drawn is not None else {}),
+    }
+    try:
+        for name, data in texts.items():
+            with atomic(store.path / name) as part:
+                part.write_bytes(data)
+        with atomic(store.path / "bench.csv") as part:
+            table.csv_table(rows).write(part)
+        return [*texts, "bench.csv", *_suite(store)]
+    except OSError as error:
+        if is_full_disk(error):
+            raise FullDiskError(str(store.path)) from error
+        raise HwprofError(f"cannot write to {store.path}: {error.strerror}", remedy_of_writing(error)) from error
+
+
+def _suite(store: Store) -> list[str]:
+    """All benchmarks that pyperf measured, in one file."""
+    import pyperf
+
+    found = []
+    for file in store.pyperf_files(store.results()):
+        found += pyperf.BenchmarkSuite.load(str(file)).get_benchmarks()
+    if not found:
+        return []
+    with atomic(store.path / PYPERF_FILE) as part:
+        pyperf.BenchmarkSuite(found).dump(str(part), replace=True)
+    return [PYPERF_FILE]

@@ -1,0 +1,102 @@
+"""One case from its start to its result: pyperf's manager, in a process of its own, and what it and its processes
+leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from hwprof import polars_memory
+from hwprof.bench.case import PROGRAM
+from hwprof.bench.matrix import Case
+from hwprof.bench.result import Result, measured
+from hwprof.bench.samples import FACTS_FILE, FAILURE_FILE, LARGEST_BYTES, Failure, Model, samples_in
+from hwprof.bench.store import PYPERF_FILE, Settings
+from hwprof.errors import HwprofError
+from hwprof.printable import one_line
+from hwprof.run.regular_files import read_regular
+from hwprof.session.quiet import Others
+
+CASE_FILE: Final = "case.json"
+LOG_FILE: Final = "log.txt"
+LAST_WORDS: Final = 4096
+"""Bytes of the log, of which the last line is the reason where nothing else is."""
+
+TIMED_OUT: Final = 124
+"""pyperf's exit code where a process took longer than it may."""
+
+
+def carry_out(case: Case, folder: Path, settings: Settings, environment: Mapping[str, str] | None = None) -> Result:
+    """Its result, which says why where it failed. ``folder``: empty; ``environment``: instead of this process's.
+    Raises ``OSError``; whatever it raises, no process is left."""
+    (folder / CASE_FILE).write_bytes(msgspec.json.encode(case))
+    others = Others()
+    created, began_s = datetime.now().astimezone().isoformat(timespec="seconds"), time.monotonic()
+    with (folder / LOG_FILE).open("wb") as log:
+        process = subprocess.Popen(
+            _command(folder, settings),
+            env={**(environment or polars_memory.environment_of_models()), **case.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for who waits, and its processes are one group
+        )
+        try:
+            status = process.wait()
+        finally:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    seconds = time.monotonic() - began_s
+    try:
+        if status == 0:
+            model = msgspec.json.decode(read_regular(folder / FACTS_FILE, LARGEST_BYTES), type=Model)
+            return measured(case, created, seconds, model, samples_in(folder), others.share())
+        failure = _failure(folder, status, settings)
+    except (OSError, msgspec.MsgspecError, ValueError) as error:  # a model's code has the process
+        failure = Failure(f"what its processes left cannot be read: {one_line(str(error))}")
+    return Result(case=case, created=created, seconds=seconds, failure=failure)
+
+
+def _command(folder: Path, settings: Settings) -> list[str]:
+    return [
+        sys.executable,
+        *PROGRAM,
+        *("--quiet", "--copy-env", "--output", str(folder / PYPERF_FILE)),
+        *("--processes", str(settings.processes), "--values", str(settings.values)),
+        *("--warmups", str(settings.warmups), "--min-time", str(settings.min_time_s)),
+        *("--timeout", str(settings.timeout_s)),
+        *(str(folder / CASE_FILE), str(folder)),
+    ]
+
+
+def _failure(folder: Path, status: int, settings: Settings) -> Failure:
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(read_regular(folder / FAILURE_FILE, LARGEST_BYTES), type=Failure)
+    if status == TIMED_OUT:
+        return Failure(f"a process took longer than {settings.timeout_s:,} s", "--timeout")
+    with (folder / LOG_FILE).open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_WORDS))
+        lines = log.read().decode(errors="replace").strip().splitlines()
+    how = f"exit code {status}" if status > 0 else f"signal {-status}"
+    return Failure(one_line(lines[-1]) if lines else f"it ended with {how}")
+
+
+def require_pyperf() -> None:
+    """Raises ``HwprofError`` where it is not installed."""
+    from importlib.util import find_spec
+
+    from hwprof import packages
+
+    if find_spec("pyperf") is None:
+        raise HwprofError("pyperf is not installed", packages.BENCH)

@@ -1,0 +1,107 @@
+"""What is known of a case when it has been measured. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from hwprof.bench.matrix import Case
+from hwprof.bench.samples import Failure, Model, Samples
+from hwprof.run.trials import Positive
+
+PERCENTILES: Final = (50, 90, 99)
+
+Rate = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a repeated time, in nanoseconds: percentiles by the nearest rank, and the median's absolute deviation."""
+
+    number: Positive
+    p50_ns: Positive
+    p90_ns: Positive
+    p99_ns: Positive
+    mad_ns: Rate
+    mean_ns: Rate
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One case. Where it failed there is nothing but why."""
+
+    case: Case
+    created: str  # ISO 8601 with offset
+    seconds: Rate  # that it took
+    failure: Failure | None = None
+    model: Model | None = None
+    forward: Times | None = None  # the model's time, by forward
+    iteration: Times | None = None  # with all stages
+    processes: int = 0
+    peak_bytes: Positive | None = None
+    others_share: Rate | None = None  # of all processors' time, that others used meanwhile; null: not told
+
+    @property
+    def key(self) -> str:
+        """Of its case."""
+        return self.case.key
+
+    @property
+    def images_per_s(self) -> float | None:
+        """Of the inference alone."""
+        if self.model is None or self.forward is None:
+            return None
+        return self.model.images / self.model.forwards / self.forward.p50_ns * 1e9
+
+    @property
+    def end_to_end_per_s(self) -> float | None:
+        """Images a second with all stages."""
+        return self.model.images / self.iteration.p50_ns * 1e9 if self.model and self.iteration else None
+
+    @property
+    def gflops(self) -> float | None:
+        """FLOPs of a forward by its products, in 1e9: two for each multiply-accumulate."""
+        return 2 * self.model.macs / 1e9 if self.model is not None and self.model.macs else None
+
+    @property
+    def gflops_per_s(self) -> float | None:
+        """At the median."""
+        return self.gflops / self.forward.p50_ns * 1e9 if self.gflops is not None and self.forward else None
+
+
+def times_of(values_ns: Sequence[int]) -> Times | None:
+    """None of no values."""
+    if not values_ns:
+        return None
+    ordered = sorted(values_ns)
+    p50, p90, p99 = (ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)] for percent in PERCENTILES)
+    return Times(
+        number=len(ordered),
+        p50_ns=p50,
+        p90_ns=p90,
+        p99_ns=p99,
+        mad_ns=statistics.median(abs(one - p50) for one in ordered),
+        mean_ns=statistics.fmean(ordered),
+    )
+
+
+def measured(
+    case: Case, created: str, seconds: float, model: Model, samples: Sequence[Samples], others_share: float | None
+) -> Result:
+    """By all its processes together. Raises ``ValueError`` where they have no times."""
+    forward = times_of([one for process in samples for one in process.inference_ns])
+    if forward is None:
+        raise ValueError("no process measured anything")
+    return Result(
+        case=case,
+        created=created,
+        seconds=seconds,
+        model=model,
+        forward=forward,
+        iteration=times_of([one for process in samples for one in process.iteration_ns]),
+        processes=len(samples),
+        peak_bytes=max((one.peak_bytes or 0 for one in samples), default=0) or None,
+        others_share=others_share,
+    )

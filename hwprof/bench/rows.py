@@ -1,0 +1,121 @@
+"""What a bench's table shows of each case, beside the model as it is and the machine's peaks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from hwprof.analysis.roofline import Roofs, roofs_of
+from hwprof.bench.matrix import EAGER
+from hwprof.bench.result import Result
+from hwprof.remedies.catalogue import group_of
+from hwprof.run.peaks import DRAM, Peaks
+from hwprof.run.trials import Difference
+from hwprof.run.variants import MatchedBoxes
+
+OTHER_NUMBERS: Final = "type"
+"""The group of variants that multiply other numbers than FP32: its peak is not theirs."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One case; null: not known."""
+
+    model: str
+    weights: str | None
+    variant: str
+    imgsz: int | None  # null: of a model of the user's, which has its own inputs
+    batch: int | None
+    threads: int | None
+    parameters: int | None = None
+    size_bytes: int | None = None
+    gflops: float | None = None  # of a forward
+    forward_ns: int | None = None  # median
+    forward_p90_ns: int | None = None
+    forward_p99_ns: int | None = None
+    forward_mad_ns: float | None = None
+    images_per_s: float | None = None
+    end_to_end_per_s: float | None = None
+    gflops_per_s: float | None = None
+    share_of_peak: float | None = None  # of what a large FP32 product attains with so many threads
+    bound: str | None = None  # modelled: "compute" or "memory", by operational intensity against the roofs
+    peak_bytes: int | None = None
+    times_as_fast: float | None = None  # as the same in eager mode
+    outputs: Difference | None = None  # from eager mode's
+    boxes: MatchedBoxes | None = None
+    iterations: int | None = None
+    others_share: float | None = None  # of all processors' time, that other programs used meanwhile
+    failure: str | None = None
+    remedy: str | None = None
+
+
+def rows_of(results: Sequence[Result], peaks: Peaks | None) -> list[Row]:
+    """In their order."""
+    eager = {
+        one.case.place: one.forward.p50_ns for one in results if one.case.variant == EAGER and one.forward is not None
+    }
+    return [_row(one, eager.get(one.case.place), peaks) for one in results]
+
+
+def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
+    case, model, forward = result.case, result.model, result.forward
+    spec = case.workload
+    named: dict[str, Any] = {
+        "model": spec.model,
+        "weights": spec.weights,
+        "variant": case.variant,
+        "imgsz": None if case.own else spec.imgsz,
+        "batch": None if case.own else spec.batch,
+    }
+    if model is None or forward is None:
+        failure = result.failure
+        return Row(
+            **named,
+            threads=spec.threads,
+            failure=failure.message if failure is not None else "not measured",
+            remedy=failure.remedy if failure is not None else None,
+        )
+    fp32 = all(group_of(name) != OTHER_NUMBERS for name in spec.variants)
+    roofs = roofs_of(peaks, model.record.threads) if fp32 else None
+    variant = model.record.variant
+    return Row(
+        **named,
+        threads=model.record.threads,
+        parameters=model.record.parameters,
+        size_bytes=model.size_bytes,
+        gflops=result.gflops,
+        forward_ns=forward.p50_ns,
+        forward_p90_ns=forward.p90_ns,
+        forward_p99_ns=forward.p99_ns,
+        forward_mad_ns=forward.mad_ns,
+        images_per_s=result.images_per_s,
+        end_to_end_per_s=result.end_to_end_per_s,
+        gflops_per_s=result.gflops_per_s,
+        share_of_peak=_share(result, roofs),
+        bound=_bound(result, roofs),
+        peak_bytes=result.peak_bytes,
+        times_as_fast=eager_ns / forward.p50_ns if eager_ns is not None and case.variant != EAGER else None,
+        outputs=variant.outputs if variant is not None else None,
+        boxes=variant.boxes if variant is not None else None,
+        iterations=forward.number,
+        others_share=result.others_share,
+    )
+
+
+def _share(result: Result, roofs: Roofs | None) -> float | None:
+    if roofs is None or not roofs.gemm_gflops or result.gflops_per_s is None:
+        return None
+    return result.gflops_per_s / roofs.gemm_gflops
+
+
+def _bound(result: Result, roofs: Roofs | None) -> str | None:
+    """By the roofline model of the whole forward: FLOPs over the bytes that its layers read and write, against what
+    the processor computes for each byte that DRAM gives."""
+    model = result.model
+    if roofs is None or model is None or not model.macs or not model.bytes or not roofs.gemm_gflops:
+        return None
+    gbytes = roofs.gbytes.get(DRAM)
+    if not gbytes:
+        return None
+    return "compute" if 2 * model.macs / model.bytes >= roofs.gemm_gflops / gbytes else "memory"

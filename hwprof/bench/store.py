@@ -1,0 +1,139 @@
+"""A bench's folder: what it compares, and of each case that is done its result and pyperf's own file. A case is done
+when its result is there, so that one that was killed goes on where it was."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from hwprof import __version__
+from hwprof.bench.matrix import Case
+from hwprof.bench.result import Result
+from hwprof.errors import HwprofError, UsageError, remedy_of_writing
+from hwprof.run.atomic import atomic, remove_parts
+from hwprof.run.manifest import Machine
+from hwprof.run.peaks import Peaks
+from hwprof.run.regular_files import read_regular
+
+PLAN_FILE: Final = "bench.json"
+RESULT_FILE: Final = "result.json"
+CASES: Final = "cases"
+PYPERF_FILE: Final = "pyperf.json"
+LARGEST_BYTES: Final = 64 << 20
+VERSION: Final = 1
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How each case is measured, in pyperf's words."""
+
+    processes: int = 3
+    values: int = 10  # of each process
+    warmups: int = 1
+    min_time_s: float = 0.1  # of a value: of so many iterations that it takes as long
+    timeout_s: int = 1800  # of a process
+
+
+class Plan(msgspec.Struct, kw_only=True):
+    """What a bench is to do, and where."""
+
+    schema_version: int = VERSION
+    hwprof_version: str = __version__
+    created: str
+    command: list[str]
+    folder: str  # from which: where paths of the cases begin
+    machine: Machine
+    peaks: Peaks | None = None
+    settings: Settings
+    cases: list[Case]
+
+
+class Store:
+    """One bench's folder."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path = path
+        self.plan = plan
+
+    @classmethod
+    def create(cls, root: Path, plan: Plan) -> Self:
+        """A new one below ``root``. Raises ``HwprofError`` where the place cannot be written."""
+        name = f"bench-{datetime.fromisoformat(plan.created):%Y%m%d-%H%M%S}"
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            number = 1
+            while True:
+                path = root / (name if number == 1 else f"{name}-{number}")
+                try:
+                    path.mkdir()
+                    break
+                except FileExistsError:
+                    number += 1
+            (path / CASES).mkdir()
+            with atomic(path / PLAN_FILE) as part:
+                part.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1))
+        except OSError as error:
+            raise HwprofError(f"cannot write a bench to {root}: {error.strerror}", remedy_of_writing(error)) from error
+        return cls(path, plan)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Raises ``UsageError`` where there is none."""
+        try:
+            plan = msgspec.json.decode(read_regular(path / PLAN_FILE, LARGEST_BYTES), type=Plan)
+        except OSError as error:
+            raise UsageError(
+                f"{path} is no folder of a bench: {error.strerror}", "one that hwprof bench made"
+            ) from error
+        except msgspec.MsgspecError as error:
+            raise HwprofError(f"{path / PLAN_FILE} is damaged: {error}", "hwprof bench again") from error
+        if plan.schema_version > VERSION:
+            raise HwprofError(f"{path} was made by hwprof {plan.hwprof_version}", "that version, or a later one")
+        return cls(path, plan)
+
+    def folder_of(self, case: Case) -> Path:
+        """Where its files are."""
+        return self.path / CASES / case.key
+
+    def begin(self, case: Case) -> Path:
+        """An empty folder for it: what one that was killed has left goes. Raises ``OSError``."""
+        folder = self.folder_of(case)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return folder
+
+    def keep(self, result: Result) -> None:
+        """From now on the case is done. Raises ``OSError``."""
+        with atomic(self.folder_of(result.case) / RESULT_FILE) as part:
+            part.write_bytes(msgspec.json.encode(result))
+
+    def results(self) -> list[Result]:
+        """Of the cases that are done, in the plan's order; one that cannot be read is not."""
+        return [found for case in self.plan.cases if (found := self._result(case)) is not None]
+
+    def left(self) -> list[Case]:
+        """Those that are not done."""
+        done = {one.key for one in self.results()}
+        return [case for case in self.plan.cases if case.key not in done]
+
+    def pyperf_files(self, results: Iterable[Result]) -> Sequence[Path]:
+        """Those of cases that were measured."""
+        files = (self.folder_of(one.case) / PYPERF_FILE for one in results if one.failure is None)
+        return [file for file in files if file.is_file()]
+
+    def tidy(self) -> None:
+        """Takes away what was left in the midst of writing."""
+        for folder in (self.path, *(self.path / CASES).glob("*")):
+            if folder.is_dir() and not folder.is_symlink():
+                remove_parts(folder)
+
+    def _result(self, case: Case) -> Result | None:
+        with suppress(OSError, msgspec.MsgspecError):
+            found = msgspec.json.decode(read_regular(self.folder_of(case) / RESULT_FILE, LARGEST_BYTES), type=Result)
+            return found if found.case == case else None
+        return None

@@ -1,0 +1,210 @@
+"""A bench's table: on a terminal in its width, and whole as Markdown, CSV and HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from hwprof.bench.rows import Row
+from hwprof.printable import one_line
+from hwprof.report.csv.table import Table
+from hwprof.report.text import figures, variant
+from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.text.grid import Column, fit, table
+from hwprof.run.peaks import NOISY
+from hwprof.run.variants import VariantRecord
+
+MB: Final = 1e6
+LEAST_NAME: Final = 12
+LEAST_VARIANT: Final = 22
+
+
+class _Shown(NamedTuple):
+    """A column: its header, what a row's cell says, when it goes, whether it is one of numbers, and whether it stands
+    there though all rows have the same."""
+
+    header: str
+    cell: Callable[[Row, Glyphs], str]
+    priority: int = 0
+    right: bool = True
+    always: bool = True
+
+
+def _number(read: Callable[[Row], float | None], text: Callable[[float], str]) -> Callable[[Row, Glyphs], str]:
+    def cell(row: Row, glyphs: Glyphs) -> str:
+        value = read(row)
+        return glyphs.dash if value is None else text(value)
+
+    return cell
+
+
+def _outputs(row: Row, glyphs: Glyphs) -> str:
+    return variant.difference(VariantRecord([], row.outputs, row.boxes), glyphs, brief=True) or ""
+
+
+COLUMNS: Final = (
+    _Shown("model", lambda row, _: row.model if row.weights is None else f"{row.model} {row.weights}", right=False),
+    _Shown("variant", lambda row, _: row.variant, right=False, always=False),
+    _Shown("size", _number(lambda row: row.imgsz, str), always=False),
+    _Shown("batch", _number(lambda row: row.batch, str), always=False),
+    _Shown("threads", _number(lambda row: row.threads, str), 1, always=False),
+    _Shown("M params", _number(lambda row: row.parameters, lambda n: figures.three_digits(n / 1e6)), 5),
+    _Shown("MB", _number(lambda row: row.size_bytes, lambda n: figures.three_digits(n / MB)), 8),
+    _Shown("GFLOPs", _number(lambda row: row.gflops, figures.three_digits), 6),
+    _Shown("ms", _number(lambda row: row.forward_ns, figures.milliseconds)),
+    _Shown("p90", _number(lambda row: row.forward_p90_ns, figures.milliseconds), 4),
+    _Shown("p99", _number(lambda row: row.forward_p99_ns, figures.milliseconds), 7),
+    _Shown("images/s", _number(lambda row: row.images_per_s, figures.three_digits), 2),
+    _Shown("end to end", _number(lambda row: row.end_to_end_per_s, figures.three_digits), 9),
+    _Shown("of peak", _number(lambda row: row.share_of_peak, lambda share: f"{share:.0%}"), 3),
+    _Shown("bound", lambda row, glyphs: row.bound or glyphs.dash, 11, right=False),
+    _Shown("peak MB", _number(lambda row: row.peak_bytes, lambda n: f"{n / MB:,.0f}"), 10),
+    _Shown("x eager", _number(lambda row: row.times_as_fast, lambda n: f"{n:.2f}"), 1),
+    _Shown("outputs", _outputs, 4, right=False),
+)
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """As wide as the console; what could not be measured below it."""
+    glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+    measured = [row for row in rows if row.failure is None]
+    if measured:
+        columns = [
+            Column(shown.header, cells, shown.priority, shown.right, least=_least(shown.header))
+            for shown, cells in _columns(measured, glyphs)
+        ]
+        console.print(table(fit(columns, console.width), glyphs))
+    for row in rows:
+        if row.failure is not None:
+            console.print(Text(f"not measured: {_name(row)}: {one_line(row.failure)}{_try(row)}", overflow="fold"))
+
+
+def _least(header: str) -> int | None:
+    return {"model": LEAST_NAME, "variant": LEAST_VARIANT}.get(header)
+
+
+def _name(row: Row) -> str:
+    words = [row.model, row.variant, *(str(one) for one in (row.imgsz, row.batch) if one is not None)]
+    return one_line(" ".join(words))
+
+
+def _try(row: Row) -> str:
+    return f". Try: {one_line(row.remedy)}" if row.remedy else ""
+
+
+def _columns(rows: Sequence[Row], glyphs: Glyphs) -> list[tuple[_Shown, list[str]]]:
+    """Those in which something is known, and that tell rows apart or are always there."""
+    found = []
+    for shown in COLUMNS:
+        cells = [one_line(shown.cell(row, glyphs)) for row in rows]
+        if set(cells) <= {"", glyphs.dash} or (not shown.always and len(set(cells)) == 1 and len(rows) > 1):
+            continue
+        found.append((shown, cells))
+    return found
+
+
+def noise(rows: Sequence[Row]) -> str | None:
+    """Where others used the machine meanwhile."""
+    disturbed = [share for row in rows if (share := row.others_share or 0.0) > NOISY]
+    if not disturbed:
+        return None
+    cases = figures.plural(len(disturbed), "case")
+    return f"noisy: other programs used up to {max(disturbed):.0%} of the processors during {cases}"
+
+
+def common(rows: Sequence[Row]) -> str:
+    """What all rows have in common and no column says: ``size 640, batch 1, 2 threads``."""
+    measured = [row for row in rows if row.failure is None]
+    if len(measured) < 2:
+        return ""
+    parts = []
+    for text, values in (
+        ("{}", {row.variant for row in measured}),
+        ("size {}", {row.imgsz for row in measured}),
+        ("batch {}", {row.batch for row in measured}),
+        ("threads {}", {row.threads for row in measured}),
+    ):
+        if len(values) == 1 and (value := values.pop()) is not None:
+            parts.append(text.format(value))
+    return one_line(", ".join(parts))
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The whole table."""
+    measured = [row for row in rows if row.failure is None]
+    lines = []
+    if measured:
+        columns = _columns(measured, UNICODE)
+        lines.append("| " + " | ".join(shown.header for shown, _ in columns) + " |")
+        lines.append("| " + " | ".join("---:" if shown.right else "---" for shown, _ in columns) + " |")
+        every = zip(*(cells for _, cells in columns), strict=True)
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in every]
+    failed = [row for row in rows if row.failure is not None]
+    lines += ["", *(f"- not measured: {_name(row)}: {one_line(row.failure or '')}{_try(row)}" for row in failed)]
+    return "\n".join(lines).strip() + "\n"
+
+
+def page(rows: Sequence[Row], title: str, told: Sequence[str], drawing: str | None) -> str:
+    """HTML of one file, with the ``drawing`` (SVG) in it."""
+    measured = [row for row in rows if row.failure is None]
+    columns = _columns(measured, UNICODE) if measured else []
+    head = "".join(f"<th>{html.escape(shown.header)}</th>" for shown, _ in columns)
+    lines = zip(*(cells for _, cells in columns), strict=True) if columns else ()
+    body = "\n".join(
+        "<tr>"
+        + "".join(
+            f'<td class="{"number" if shown.right else "text"}">{html.escape(cell)}</td>'
+            for (shown, _), cell in zip(columns, cells, strict=True)
+        )
+        + "</tr>"
+        for cells in lines
+    )
+    failed = "".join(
+        f"<li>{html.escape(f'{_name(row)}: {one_line(row.failure)}{_try(row)}')}</li>"
+        for row in rows
+        if row.failure is not None
+    )
+    return PAGE.format(
+        title=html.escape(one_line(title)),
+        told="".join(f"<p>{html.escape(one_line(line))}</p>" for line in told),
+        head=head,
+        body=body,
+        failed=f"<h2>Not measured</h2><ul>{failed}</ul>" if failed else "",
+        drawing=drawing or "",
+    )
+
+
+PAGE: Final = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em }}
+table {{ border-collapse: collapse }} th, td {{ padding: .25em .8em; border-bottom: 1px solid #ddd; text-align: left }}
+td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max-width: 100%; height: auto }}
+</style></head><body><h1>{title}</h1>{told}
+<table><thead><tr>{head}</tr></thead><tbody>
+{body}
+</tbody></table>{failed}
+{drawing}
+</body></html>
+"""
+
+
+def csv_table(rows: Sequence[Row]) -> Table:
+    """Every field of the rows in full, nested ones by their dotted names."""
+    flat = [_flat(row) for row in rows]
+    names = list(dict.fromkeys(name for one in flat for name in one))
+    return Table({name: [one.get(name) for one in flat] for name in names})
+
+
+def _flat(row: Row) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in msgspec.to_builtins(row).items():
+        if isinstance(value, dict):
+            found.update({f"{name}.{inner}": one for inner, one in value.items()})
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,135 @@
+"""A case in one of its processes: the model is built when pyperf asks for its first value, and every iteration's times
+are kept."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from hwprof.bench.matrix import Case
+from hwprof.bench.samples import FACTS_FILE, SAMPLES, Model, Samples
+from hwprof.hardware import machine
+from hwprof.run.atomic import atomic
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.run.variants import VariantRecord
+
+if TYPE_CHECKING:
+    from hwprof.workload.protocol import Workload
+
+INFERENCE: Final = "inference"
+RESET: Final = Path("/proc/self/clear_refs")
+PEAK: Final = "5"
+"""man 5 proc: the peak resident size begins anew."""
+
+
+class Timing:
+    """What pyperf calls: a number of iterations, of which it gets the model's time."""
+
+    def __init__(self, case: Case, folder: Path, warmups: int, *, describes: bool) -> None:
+        """``warmups``: so many first calls are not kept; ``describes``: this process says what the model is, and its
+        times are not kept at all."""
+        self._case = case
+        self._folder = folder
+        self._warmups = warmups
+        self._describes = describes
+        self._workload: Workload | None = None
+        self._forwards = 1
+        self._samples = Samples()
+        self._inference_ns = 0
+
+    def __call__(self, loops: int) -> float:
+        """In seconds: of a forward each, on average over those of an iteration."""
+        if self._workload is None:
+            self._workload = self._build()
+        total_ns, samples = 0, Samples()
+        for _ in range(loops):
+            self._inference_ns, begin_ns = 0, time.perf_counter_ns()
+            self._workload.iterate(self._stage, None)
+            samples.iteration_ns.append(time.perf_counter_ns() - begin_ns)
+            samples.inference_ns.append(max(1, self._inference_ns // self._forwards))
+            total_ns += self._inference_ns
+        self._keep(samples)
+        return total_ns / self._forwards / 1e9
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        begin_ns = time.perf_counter_ns()
+        yield
+        if name == INFERENCE:
+            self._inference_ns += time.perf_counter_ns() - begin_ns
+
+    def _keep(self, samples: Samples) -> None:
+        if self._warmups or self._describes:
+            self._warmups -= 1
+            return
+        self._samples.inference_ns += samples.inference_ns
+        self._samples.iteration_ns += samples.iteration_ns
+        self._samples.peak_bytes = machine.process_bytes(os.getpid(), "VmHWM") or None
+        _write(self._folder / SAMPLES.format(os.getpid()), self._samples)
+
+    def _build(self) -> Workload:
+        from hwprof.workload import factory
+        from hwprof.workload.changes import before_building, of_built
+        from hwprof.workload.variant_outputs import VariantOutputs
+
+        spec = self._case.workload
+        before_building(spec.changes)
+        workload = factory.build(spec)
+        record = workload.prepare()
+        self._forwards = max(1, len(workload.forwards()))
+        model, without = None, None
+        if self._describes:
+            model = _described(workload, record)
+            without = VariantOutputs(workload) if spec.changes else None
+        of_built(workload.modules.values(), spec.changes)
+        if model is not None:
+            compared = without.compared() if without is not None else (None, None)
+            record.variant = VariantRecord(list(spec.variants), *compared) if spec.variants else None
+            _write(self._folder / FACTS_FILE, model)
+        with suppress(OSError):  # building the model takes more than running it
+            RESET.write_text(PEAK)
+        gc.collect()
+        gc.freeze()
+        return workload
+
+
+def _described(workload: Workload, record: WorkloadRecord) -> Model:
+    import polars as pl
+    import torch
+
+    from hwprof.workload.layer_tables import layer_tables
+    from hwprof.workload.tensors import size_bytes
+
+    forwards = max(1, len(workload.forwards()))
+    macs = moved = None
+    with suppress(Exception):  # whatever one more call of the model's code may raise
+        rows, _ = layer_tables(workload)
+        own = rows.select(macs=pl.when("leaf").then("macs").otherwise("own_macs"), bytes=pl.when("leaf").then("bytes"))
+        macs = int(own["macs"].sum()) // forwards if own["macs"].null_count() == 0 else None
+        leaves = rows.filter("leaf")["bytes"]
+        moved = int(leaves.sum()) // forwards if leaves.null_count() == 0 else None
+    tensors: dict[int, Any] = {
+        id(one): one for module in workload.modules.values() for one in (*module.parameters(), *module.buffers())
+    }
+    return Model(
+        record=record,
+        forwards=forwards,
+        images=len(record.sources) or forwards,
+        size_bytes=sum(map(size_bytes, tensors.values())),
+        macs=macs,
+        bytes=moved,
+        versions={"torch": str(torch.__version__), "python": sys.version.split()[0]},
+    )
+
+
+def _write(file: Path, what: msgspec.Struct) -> None:
+    with atomic(file) as part:
+        part.write_bytes(msgspec.json.encode(what))

@@ -1,0 +1,255 @@
+"""``hwprof bench``: models, variants, sizes, batches and threads side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from hwprof.cli.folders import Folder
+from hwprof.cli.model_options import bench_options, check_model, workload_spec
+from hwprof.cli.numbers import RealRange
+from hwprof.cli.room import require_room_to_measure
+from hwprof.cli.streams import print_csv, print_json
+from hwprof.cli.text_width import width_option
+from hwprof.cli.variants import of_names
+from hwprof.errors import HwprofError, UsageError
+from hwprof.remedies import catalogue
+
+if TYPE_CHECKING:
+    from hwprof.bench.matrix import Case
+    from hwprof.bench.result import Result
+    from hwprof.bench.rows import Row
+    from hwprof.bench.store import Store
+
+ROOT: Final = Path("results")
+SIZES: Final = (32, 16384)
+BATCHES: Final = (1, 4096)
+MOST_THREADS: Final = 4096
+"""A number that is too high for this machine is refused where it is checked for a single run."""
+
+
+def _list(text: str, what: str) -> list[str]:
+    found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise UsageError(f"{what} names nothing", f"leave {what} out, or name one")
+    return found
+
+
+def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
+    found = []
+    for part in _list(text, what):
+        if not (part.isascii() and part.isdigit() and least <= int(part[:9]) <= most and len(part) < 9):
+            raise UsageError(f"{what} {part}: whole numbers from {least} to {most:,}, by comma", f"{what} {least}")
+        found.append(int(part))
+    return list(dict.fromkeys(found))
+
+
+@click.command("bench")
+@click.option("--models", metavar="LIST", help="By comma, as --model of hwprof collect takes them.  [default: yolov7]")
+@click.option(
+    "--variants",
+    metavar="LIST",
+    default="eager",
+    show_default=True,
+    help=f"By comma; several together with +: eager, {', '.join(catalogue.names())}.",
+)
+@click.option("--imgsz", "sizes", metavar="LIST", default="640", show_default=True, help="Longer sides, pixels.")
+@click.option("--batch", "batches", metavar="LIST", default="1", show_default=True, help="Images a forward.")
+@click.option("--threads", metavar="LIST", help="Intra-op threads. Default: torch's own choice.")
+@bench_options
+@click.option("--processes", type=click.IntRange(1, 1000), default=3, show_default=True, help="Of each case.")
+@click.option("--values", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Of each process.")
+@click.option("--warmups", type=click.IntRange(0, 1000), default=1, show_default=True, help="Values before these.")
+@click.option(
+    "--min-time",
+    "min_time_s",
+    type=RealRange(min=0, min_open=True, max=3600),
+    default=0.1,
+    show_default=True,
+    metavar="SECONDS",
+    help="Of a value: it is of as many iterations as take so long.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.IntRange(1, 1_000_000),
+    default=1800,
+    show_default=True,
+    metavar="SECONDS",
+    help="A process that takes longer is given up.",
+)
+@click.option("--peaks / --no-peaks", "with_peaks", default=True, show_default=True, help="As in hwprof collect.")
+@click.option(
+    "--resume",
+    type=Folder(),
+    metavar="FOLDER",
+    help="Go on with a bench that was ended: the cases that are not done. Takes no other options.",
+)
+@click.option("--output", type=Folder(), default=ROOT, show_default=True, metavar="DIR", help="Where it is kept.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "csv", "markdown"]), default="text", show_default=True
+)
+@width_option
+def bench_command(
+    models: str | None,
+    variants: str,
+    sizes: str,
+    batches: str,
+    threads: str | None,
+    processes: int,
+    values: int,
+    warmups: int,
+    min_time_s: float,
+    timeout_s: int,
+    with_peaks: bool,
+    resume: Path | None,
+    output: Path,
+    form: str,
+    width: int | None,
+    **options: Any,
+) -> None:
+    """Compare models, variants, sizes, batches and threads: latency, throughput, size, share of the machine's peak.
+
+    Every combination is a case. pyperf measures each in fresh processes, with calibration and warm-up; its own files
+    are kept. One that is ended goes on with --resume.
+
+    \b
+    Examples:
+      hwprof bench --models yolov5n,yolov5s,yolov5m,yolov5l,yolov5x
+      hwprof bench --models yolov8n --variants eager,channels_last,compile,channels_last+bfloat16
+      hwprof bench --models yolov8n --batch 1,2,4,8 --threads 1,2
+      hwprof bench --models package.module:factory --variants eager,torchscript --format markdown
+      hwprof bench --resume results/bench-20261129-120000
+      python -m pyperf compare_to results/bench-A/pyperf.json results/bench-B/pyperf.json --table
+    """
+    from hwprof.bench.process import require_pyperf
+    from hwprof.bench.store import Settings, Store
+
+    require_pyperf()
+    if resume is not None:
+        store = Store.open(resume)
+        _require_same_place(store)
+    else:
+        cases = _cases(models, variants, sizes, batches, threads, options)
+        settings = Settings(
+            processes=processes, values=values, warmups=warmups, min_time_s=min_time_s, timeout_s=timeout_s
+        )
+        store = _new(output, cases, settings, with_peaks=with_peaks)
+    _carry_out(store, form, width)
+
+
+def _cases(
+    models: str | None, variants: str, sizes: str, batches: str, threads: str | None, options: dict[str, Any]
+) -> list[Case]:
+    from hwprof.bench.matrix import Case, cases
+    from hwprof.workload.spec import WorkloadSpec
+
+    several = [of_names([name.replace("+", ",")]) for name in _list(variants, "--variants")]
+    given = WorkloadSpec(model="")
+    ways = [Case(workload=one.of(given), environment=one.environment) for one in several]
+    numbers = [None] if threads is None else _numbers(threads, "--threads", 1, MOST_THREADS)
+    bases = []
+    for model in _list(models, "--models") if models is not None else ["yolov7"]:
+        base = workload_spec(model=model, imgsz=640, batch=1, threads=None, oversubscribe=False, **options)
+        check_model(base)
+        bases.append(base)
+    for number in numbers:
+        require_room_to_measure(number)
+    return cases(bases, ways, _numbers(sizes, "--imgsz", *SIZES), _numbers(batches, "--batch", *BATCHES), numbers)
+
+
+def _new(output: Path, cases: Sequence[Case], settings: Any, *, with_peaks: bool) -> Store:
+    from hwprof.bench.store import Plan, Store
+    from hwprof.cli.progress import Bars
+    from hwprof.hardware import machine
+    from hwprof.session import peaks
+
+    of = machine.describe()
+    found = None
+    if with_peaks:
+        known = peaks.usual_threads(of)
+        asked = {case.workload.threads or max(known) for case in cases}
+        wanted = sorted({1, *(min(number, max(known)) for number in asked)})
+        found = peaks.kept(of, wanted)
+        if found is None:
+            with Bars() as bars:
+                found = peaks.measure(of, wanted, lambda what: bars.phase("peaks", what, None))
+    plan = Plan(
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        command=["hwprof", *sys.argv[1:]],
+        folder=str(Path.cwd()),
+        machine=of,
+        peaks=found,
+        settings=settings,
+        cases=list(cases),
+    )
+    return Store.create(output, plan)
+
+
+def _require_same_place(store: Store) -> None:
+    """Raises ``UsageError`` where a bench cannot go on: its figures are of one machine, and its paths of one folder."""
+    from hwprof.hardware import machine
+
+    here, there = machine.describe(), store.plan.machine
+    if (here.hostname, here.processor) != (there.hostname, there.processor):
+        raise UsageError("the bench was begun on another machine", "hwprof bench again, here")
+    if store.plan.folder != str(Path.cwd()):
+        raise UsageError("the bench was begun from another folder", "cd there first")
+
+
+def _carry_out(store: Store, form: str, width: int | None) -> None:
+    from hwprof.bench import files
+    from hwprof.bench.campaign import carry_out_all
+    from hwprof.bench.rows import rows_of
+    from hwprof.cli.progress import Bars
+    from hwprof.session.interruption import InterruptionError, signals_interrupt
+
+    interrupted: KeyboardInterrupt | None = None
+    with Bars() as bars:
+
+        def told(result: Result) -> None:
+            if result.failure is not None:
+                bars.tell("bench", f"{result.case.label}: {result.failure.message}")
+
+        try:
+            with signals_interrupt():
+                store.tidy()
+                carry_out_all(store, bars, told)
+        except KeyboardInterrupt as interrupt:
+            interrupted = interrupt
+    rows = rows_of(store.results(), store.plan.peaks)
+    written = files.write(store, rows) if rows else []
+    if rows:
+        _show(store, rows, form, width, written)
+    if interrupted is not None:
+        again = f"hwprof bench --resume {store.path} goes on"
+        raise InterruptionError(interrupted, f"{len(store.left())} cases are left: {again}") from interrupted
+    if rows and all(row.failure is not None for row in rows):
+        raise HwprofError("no case could be measured")
+
+
+def _show(store: Store, rows: Sequence[Row], form: str, width: int | None, written: Sequence[str]) -> None:
+    from hwprof.bench import files, table
+
+    if form == "json":
+        print_json(files.as_json(store, rows).decode())
+    elif form == "csv":
+        print_csv((store.path / "bench.csv").read_text(encoding="utf-8"))
+    elif form == "markdown":
+        click.echo(table.markdown(rows), nl=False)
+    else:
+        from hwprof.report.text.console import make_console
+
+        console = make_console(width)
+        for line in [*files.heading(store), table.common(rows), table.noise(rows)]:
+            if line:
+                click.echo(line)
+        click.echo()
+        table.show(rows, console)
+        click.echo(f"\nkept in {store.path}: {', '.join(written)}")
+        click.echo("steadier machine: python -m pyperf system tune; two benches: python -m pyperf compare_to")

@@ -1,0 +1,150 @@
+"""``hwprof bench``: real models, pyperf's own processes, and what is left when somebody ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hwprof.bench.samples import samples_in
+from hwprof.bench.store import Store
+from tests.support.command import TESTS_MODELS, command_line, hwprof
+from tests.support.models.remedies import WITHOUT_S
+from tests.support.requirements import require_module
+
+QUICK = ("--processes", "2", "--values", "2", "--min-time", "0.01", "--no-peaks")
+OWN = ("--models", "tests.support.models.remedies:factory")
+
+
+@pytest.fixture(autouse=True)
+def requirements() -> None:
+    require_module("torch")
+    require_module("pyperf")
+
+
+def the_store(place: Path) -> Store:
+    (folder,) = (place / "results").glob("bench-*")
+    return Store.open(folder)
+
+
+def test_a_model_of_known_time(tmp_path: Path) -> None:
+    done = hwprof(
+        "bench", *OWN, "--variants", "eager,active_wait", *QUICK, "--format", "json",
+        cwd=tmp_path, environment=TESTS_MODELS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    eager, waiting = json.loads(done.stdout)["rows"]
+    assert WITHOUT_S <= eager["forward_ns"] / 1e9 < 1.2 * WITHOUT_S
+    assert 1.2 < waiting["times_as_fast"] < 1.45, "it sleeps three quarters of the time"
+    store = the_store(tmp_path)
+    import pyperf
+
+    suite = pyperf.BenchmarkSuite.load(str(store.path / "pyperf.json"))
+    for one, row in zip(suite.get_benchmarks(), (eager, waiting), strict=True):
+        assert one.median() * 1e9 == pytest.approx(row["forward_ns"], rel=0.1)
+        assert one.get_nvalue() == 4 and one.get_metadata()["unit"] == "second"
+    for one in store.results():
+        samples = samples_in(store.folder_of(one.case))
+        assert one.forward is not None and len(samples) == 2
+        assert sum(len(each.inference_ns) for each in samples) == one.forward.number
+    compared = subprocess.run(
+        [*command_line()[:1], "-m", "pyperf", "compare_to", *[str(store.path / "pyperf.json")] * 2],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "not significant" in compared.stdout
+
+
+def test_yolo_by_size_with_its_flops(tmp_path: Path) -> None:
+    require_module("ultralytics")
+    wanted = ("--models", "yolov8n", "--imgsz", "64,96", "--variants", "eager,channels_last+bfloat16,int8")
+    done = hwprof("bench", *wanted, *QUICK, cwd=tmp_path, timeout_s=600)
+    assert done.returncode == 0, done.stderr
+    store = the_store(tmp_path)
+    eager, changed, refused, larger, *_ = store.results()
+    assert refused.failure is not None and "no Linear layers" in refused.failure.message
+    assert "not measured: yolov8n int8" in done.stdout and "3.15" in (store.path / "bench.md").read_text()
+    assert eager.model is not None and larger.model is not None and eager.model.record.parameters == 3_151_904
+    assert eager.gflops is not None and larger.gflops is not None and larger.gflops > 1.5 * eager.gflops
+    assert changed.model is not None and changed.model.record.variant is not None
+    assert (store.path / "bench.html").read_text().count("<tr>") == 5
+    assert (store.path / "bench.svg").read_text().startswith("<svg")
+
+
+def test_one_that_is_killed_goes_on_with_each_case_once(tmp_path: Path) -> None:
+    arguments = ("bench", *OWN, "--threads", "1,2", "--variants", "eager,active_wait", *QUICK)
+    process = subprocess.Popen(
+        command_line(*arguments), cwd=tmp_path, env=os.environ | TESTS_MODELS,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    end_s = time.monotonic() + 120
+    while not list(tmp_path.glob("results/bench-*/cases/*/result.json")):
+        assert time.monotonic() < end_s and process.poll() is None
+        time.sleep(0.1)
+    time.sleep(0.5)  # into the next one
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    store = the_store(tmp_path)
+    before = {one.key: msgspec.json.encode(one) for one in store.results()}
+    assert 1 <= len(before) < 4 and not processes_of(store.path)
+    done = hwprof("bench", "--resume", str(store.path), "--format", "json", cwd=tmp_path, environment=TESTS_MODELS)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert sorted((row["variant"], row["threads"]) for row in rows) == [
+        ("active_wait", 1), ("active_wait", 2), ("eager", 1), ("eager", 2),
+    ]  # fmt: skip
+    after = {one.key: msgspec.json.encode(one) for one in store.results()}
+    assert before.items() <= after.items() and len(after) == 4
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Whose command lines name it, a second later: the kernel ends them one after the other."""
+    time.sleep(1)
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in text:
+            found.append(text)
+    return found
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command_line("bench", *OWN, "--threads", "1,2", *QUICK), cwd=tmp_path, env=os.environ | TESTS_MODELS,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    end_s = time.monotonic() + 120
+    while not list(tmp_path.glob("results/bench-*/cases/*/case.json")):
+        assert time.monotonic() < end_s and process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130 and "hwprof bench --resume" in told and "Traceback" not in told
+    assert not processes_of(the_store(tmp_path).path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--models", "yolov99"), "there is no model"),
+        (("--models", ","), "--models names nothing"),
+        (("--imgsz", "640,huge"), "--imgsz huge: whole numbers"),
+        (("--batch", "0"), "--batch 0: whole numbers"),
+        (("--variants", "magic"), "there is no remedy magic"),
+        (("--variants", "int8+bfloat16"), "do not go together"),
+        (("--threads", "99999"), "--threads 99999"),
+        (("--resume", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_it_cannot_do_is_a_line(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    done = hwprof("bench", *arguments, cwd=tmp_path)
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()

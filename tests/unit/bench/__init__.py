@@ -1,0 +1,1 @@
+"""What a bench compares, keeps and shows."""

@@ -1,0 +1,48 @@
+"""Results of cases that nobody measured."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hwprof.bench.matrix import Case
+from hwprof.bench.result import Result, measured
+from hwprof.bench.samples import Failure, Model, Samples
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.run.trials import Difference
+from hwprof.run.variants import MatchedBoxes, VariantRecord
+from hwprof.workload.spec import WorkloadSpec
+
+SPEC = WorkloadSpec(model="yolov8n")
+CREATED = "2026-11-29T12:00:00+00:00"
+
+
+def case(**fields: object) -> Case:
+    return Case(workload=msgspec.structs.replace(SPEC, **fields))
+
+
+def record(of: Case, variant: VariantRecord | None = None) -> WorkloadRecord:
+    return WorkloadRecord(
+        name=of.workload.model,
+        kind="yolo",
+        weights="random (seed 0)",
+        parameters=3_000_000,
+        threads=of.workload.threads or 2,
+        batch=of.workload.batch,
+        sources=["bus.jpg", "zidane.jpg"],
+        variant=variant,
+    )
+
+
+def result(of: Case, *inference_ns: int, others: float | None = 0.01, macs: int | None = 4_000_000_000) -> Result:
+    """With 2 forwards of an image each, 3e6 parameters of 4 bytes."""
+    names = list(of.workload.variants)
+    outputs = Difference(largest=0.05, mean=0.001, tensors=3)
+    boxes = MatchedBoxes(without=10, found=9, matched=8)
+    variant = VariantRecord(names, outputs, boxes) if names else None
+    model = Model(record=record(of, variant), forwards=2, images=2, size_bytes=12_000_000, macs=macs, bytes=40_000_000)
+    samples = [Samples(inference_ns=[ns], iteration_ns=[3 * ns], peak_bytes=ns) for ns in inference_ns]
+    return measured(of, CREATED, 1.0, model, samples, others)
+
+
+def failed(of: Case, message: str, remedy: str | None = None) -> Result:
+    return Result(case=of, created=CREATED, seconds=1.0, failure=Failure(message, remedy))

@@ -1,0 +1,74 @@
+"""A bench's folder: what is done is done once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hwprof.bench.store import PLAN_FILE, RESULT_FILE, Plan, Settings, Store
+from hwprof.errors import HwprofError, UsageError
+from hwprof.hardware import machine
+from tests.unit.bench.support import CREATED, case, failed, result
+
+CASES = [case(imgsz=size) for size in (320, 640, 960)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    plan = Plan(
+        created=CREATED, command=[], folder=str(tmp_path), machine=machine.describe(), settings=Settings(), cases=CASES
+    )
+    return Store.create(tmp_path / "results", plan)
+
+
+def test_what_is_kept_is_not_done_again(store: Store) -> None:
+    assert store.left() == CASES
+    for one in (result(CASES[1], 7), failed(CASES[2], "no")):
+        store.begin(one.case)
+        store.keep(one)
+    again = Store.open(store.path)
+    assert again.left() == [CASES[0]] and [one.case for one in again.results()] == CASES[1:]
+    assert again.results()[0] == result(CASES[1], 7)
+
+
+def test_what_was_killed_in_its_midst_leaves_nothing(store: Store) -> None:
+    folder = store.begin(CASES[0])
+    (folder / "samples-1.json").write_text("{")
+    (folder / ".result.json.x.part").write_text("{")
+    assert Store.open(store.path).left() == CASES
+    assert list(store.begin(CASES[0]).iterdir()) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"case": 1}'])
+def test_a_result_that_cannot_be_read_is_done_again(store: Store, data: bytes) -> None:
+    store.begin(CASES[0])
+    store.keep(result(CASES[0], 7))
+    (store.folder_of(CASES[0]) / RESULT_FILE).write_bytes(data)
+    assert store.left() == CASES
+
+
+def test_another_cases_result_is_none(store: Store) -> None:
+    store.begin(CASES[0])
+    store.keep(result(CASES[0], 7))
+    folder = store.begin(CASES[1])
+    (folder / RESULT_FILE).write_bytes((store.folder_of(CASES[0]) / RESULT_FILE).read_bytes())
+    assert store.left() == CASES[1:]
+
+
+def test_two_of_one_second_have_two_folders(store: Store) -> None:
+    assert Store.create(store.path.parent, store.plan).path != store.path
+
+
+def test_what_is_no_bench(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(UsageError, match="no folder of a bench"):
+        Store.open(tmp_path)
+    (store.path / PLAN_FILE).write_text("{}")
+    with pytest.raises(HwprofError, match="is damaged"):
+        Store.open(store.path)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path, store: Store) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HwprofError, match="cannot write a bench"):
+        Store.create(tmp_path / "file", store.plan)

@@ -1,0 +1,91 @@
+"""A bench's table, in each of its forms."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from hwprof.bench import table
+from hwprof.bench.plot import drawing
+from hwprof.bench.rows import rows_of
+from hwprof.report.text.console import make_console
+from tests.unit.bench.support import case, failed, result
+
+EVIL = "x\x1b[31m<script>|$a$\n"
+
+ROWS = rows_of(
+    [
+        result(case(), 40_000_000),
+        result(case(variants=("channels_last", "bfloat16")), 10_000_000, others=0.5),
+        result(case(batch=4), 200_000_000, macs=None),
+        failed(case(variants=("int8",)), "no Linear\nlayers", "another"),
+    ],
+    None,
+)
+
+
+def shown(width: int) -> str:
+    file = io.StringIO()
+    table.show(ROWS, make_console(width, file))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_it_fits(width: int) -> None:
+    lines = shown(width).splitlines()
+    assert max(map(len, lines[: lines.index(next(one for one in lines if one.startswith("not measured")))])) <= width
+
+
+def test_it_has_what_tells_rows_apart_and_not_what_all_have() -> None:
+    text = shown(120)
+    header = text.splitlines()[0].split()
+    assert {"model", "variant", "batch", "ms", "images/s", "outputs"} <= set(header)
+    assert "size" not in header and "threads" not in header
+    assert table.common(ROWS) == "size 640, threads 2"
+    assert "channels_last+bfloat16" in text and "8/10 boxes" in text and "4.00" in text
+    assert "not measured: yolov8n int8 640 1: no Linear layers. Try: another" in text
+
+
+def test_what_others_took_is_said() -> None:
+    assert table.noise(ROWS) == "noisy: other programs used up to 50% of the processors during 1 case"
+    assert table.noise(ROWS[:1]) is None
+
+
+def test_markdown_has_all_columns_and_rows() -> None:
+    lines = table.markdown(ROWS).splitlines()
+    cells = [line.count(" | ") for line in lines[:5]]
+    assert len(set(cells)) == 1 and lines[1].startswith("| ---")
+    assert lines[-1].startswith("- not measured: yolov8n int8")
+
+
+def test_csv_has_every_field(tmp_path: Path) -> None:
+    table.csv_table(ROWS).write(tmp_path / "bench.csv")
+    rows = list(csv.DictReader((tmp_path / "bench.csv").read_text().splitlines()))
+    assert [row["variant"] for row in rows] == ["eager", "channels_last+bfloat16", "eager", "int8"]
+    assert rows[1]["outputs.largest"] == "0.05" and rows[1]["boxes.matched"] == "8"
+    assert rows[0]["forward_ns"] == "40000000" and rows[3]["forward_ns"] == ""
+
+
+def test_names_from_outside_stay_text_in_every_form() -> None:
+    rows = rows_of([result(case(model=EVIL), 5), result(case(model="b"), 5), failed(case(model=EVIL), EVIL)], None)
+    file = io.StringIO()
+    table.show(rows, make_console(100, file))
+    page = table.page(rows, EVIL, [EVIL], None)
+    for text in (file.getvalue(), table.markdown(rows), page):
+        assert "\x1b" not in text and not any(line.startswith("<script") for line in text.splitlines())
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    pytest.importorskip("matplotlib")
+    found = drawing(rows)
+    assert found is not None and "<script" not in found and "\x1b" not in found
+
+
+def test_the_picture_is_the_same_each_time_and_has_a_panel_for_what_grows() -> None:
+    pytest.importorskip("matplotlib")
+    one, other = drawing(ROWS), drawing(ROWS)
+    assert one == other and one is not None and "images/s" in one and "parameters, millions" in one
+    assert drawing(ROWS[3:]) is None
+    alone = drawing(ROWS[:1])
+    assert alone is not None and "images/s" not in alone
