@@ -3,8 +3,10 @@ pyperf measured, for ``pyperf compare_to``."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -16,6 +18,10 @@ from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
 
 NAMES: Final = ("bench.md", "bench.csv", "table.json", "bench.html", "bench.svg")
+
+PARQUET: Final = "parquet"
+HERE: Final = "here"
+"""The name of the machine that a bench was begun on."""
 
 
 class Whole(msgspec.Struct, kw_only=True):
@@ -59,11 +65,27 @@ def write(store: Store, rows: Sequence[Row]) -> list[str]:
                 part.write_bytes(data)
         with atomic(store.path / "bench.csv") as part:
             table.csv_table(rows).write(part)
-        return [*texts, "bench.csv", *_suite(store)]
+        return [*texts, "bench.csv", *_by_machine(store, rows), *_suite(store)]
     except OSError as error:
         if is_full_disk(error):
             raise FullDiskError(str(store.path)) from error
         raise HwprofError(f"cannot write to {store.path}: {error.strerror}", remedy_of_writing(error)) from error
+
+
+def _by_machine(store: Store, rows: Sequence[Row]) -> list[str]:
+    """The rows as Parquet, by machine (``machine=NAME``), where other machines did some."""
+    if not any(row.machine for row in rows):
+        return []
+    import polars as pl
+
+    every = pl.DataFrame(table.csv_table(rows).columns, infer_schema_length=None, strict=False)
+    shutil.rmtree(store.path / PARQUET, ignore_errors=True)
+    for name in every["machine"].unique(maintain_order=True):
+        place = store.path / PARQUET / f"machine={quote(name or HERE, safe='')}"
+        place.mkdir(parents=True)
+        some = every.filter(pl.col("machine").eq_missing(name)).drop("machine")
+        some.write_parquet(place / "rows.parquet")
+    return [f"{PARQUET}/"]
 
 
 def _suite(store: Store) -> list[str]:

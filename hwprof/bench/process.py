@@ -36,16 +36,23 @@ TIMED_OUT: Final = 124
 """pyperf's exit code where a process took longer than it may."""
 
 
-def carry_out(case: Case, folder: Path, settings: Settings, environment: Mapping[str, str] | None = None) -> Result:
-    """Its result, which says why where it failed. ``folder``: empty; ``environment``: instead of this process's.
-    Raises ``OSError``; whatever it raises, no process is left."""
+def carry_out(
+    case: Case,
+    folder: Path,
+    settings: Settings,
+    environment: Mapping[str, str] | None = None,
+    current: str | None = None,
+) -> Result:
+    """Its result, which says why where it failed. ``folder``: empty; ``environment`` and ``current`` folder: instead of
+    this process's. Raises ``OSError``; whatever it raises, no process is left."""
     (folder / CASE_FILE).write_bytes(msgspec.json.encode(case))
     others = Others()
     created, began_s = datetime.now().astimezone().isoformat(timespec="seconds"), time.monotonic()
     with (folder / LOG_FILE).open("wb") as log:
         process = subprocess.Popen(
-            _command(folder, settings),
+            _command(folder.resolve(), settings),
             env={**(environment or polars_memory.environment_of_models()), **case.environment},
+            cwd=current,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

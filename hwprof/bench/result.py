@@ -35,6 +35,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     case: Case
     created: str  # ISO 8601 with offset
     seconds: Rate  # that it took
+    machine: str = ""  # the name of the one that did it; empty: the one that the bench was begun on
     failure: Failure | None = None
     model: Model | None = None
     forward: Times | None = None  # the model's time, by forward

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,7 @@ OTHER_NUMBERS: Final = "type"
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One case; null: not known."""
 
+    machine: str | None = None  # null: the one that the bench was begun on
     model: str
     weights: str | None
     variant: str
@@ -50,18 +52,26 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
 
 
-def rows_of(results: Sequence[Result], peaks: Peaks | None) -> list[Row]:
-    """In their order."""
+def rows_of(
+    results: Sequence[Result], peaks: Peaks | None, of_machines: Mapping[str, Peaks | None] = MappingProxyType({})
+) -> list[Row]:
+    """In their order. ``peaks``: of the machine that the bench was begun on; ``of_machines``: of others, by name."""
     eager = {
-        one.case.place: one.forward.p50_ns for one in results if one.case.variant == EAGER and one.forward is not None
+        (one.machine, one.case.place): one.forward.p50_ns
+        for one in results
+        if one.case.variant == EAGER and one.forward is not None
     }
-    return [_row(one, eager.get(one.case.place), peaks) for one in results]
+    return [
+        _row(one, eager.get((one.machine, one.case.place)), of_machines.get(one.machine) if one.machine else peaks)
+        for one in results
+    ]
 
 
 def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
     case, model, forward = result.case, result.model, result.forward
     spec = case.workload
     named: dict[str, Any] = {
+        "machine": result.machine or None,
         "model": spec.model,
         "weights": spec.weights,
         "variant": case.variant,

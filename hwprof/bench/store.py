@@ -3,8 +3,9 @@ when its result is there, so that one that was killed goes on where it was."""
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from hwprof import __version__
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result
 from hwprof.errors import HwprofError, UsageError, remedy_of_writing
+from hwprof.run import digests
 from hwprof.run.atomic import atomic, remove_parts
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import Peaks
@@ -25,6 +27,11 @@ PLAN_FILE: Final = "bench.json"
 RESULT_FILE: Final = "result.json"
 CASES: Final = "cases"
 PYPERF_FILE: Final = "pyperf.json"
+MACHINE_FILE: Final = "machine.json"
+MACHINES: Final = "machines"
+PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,80}")
+"""Names of files that another machine may give."""
+
 LARGEST_BYTES: Final = 64 << 20
 VERSION: Final = 1
 
@@ -51,6 +58,13 @@ class Plan(msgspec.Struct, kw_only=True):
     peaks: Peaks | None = None
     settings: Settings
     cases: list[Case]
+
+
+class MachineUsed(msgspec.Struct, kw_only=True):
+    """One that did cases."""
+
+    machine: Machine
+    peaks: Peaks | None = None
 
 
 class Store:
@@ -111,6 +125,30 @@ class Store:
         """From now on the case is done. Raises ``OSError``."""
         with atomic(self.folder_of(result.case) / RESULT_FILE) as part:
             part.write_bytes(msgspec.json.encode(result))
+
+    def take(self, case: Case, files: Mapping[str, bytes]) -> Result:
+        """Keeps what another machine made of a case, of which it has ``RESULT_FILE`` and ``MACHINE_FILE``. Raises
+        ``OSError`` and ``msgspec.MsgspecError``."""
+        result = msgspec.json.decode(files[RESULT_FILE], type=Result)
+        folder = self.begin(case)
+        for name in files.keys() - {RESULT_FILE, MACHINE_FILE}:
+            if PLAIN.fullmatch(name):
+                (folder / name).write_bytes(files[name])
+        place = self.path / MACHINES
+        place.mkdir(exist_ok=True)
+        with atomic(place / f"{digests.of_bytes(result.machine.encode())[:8]}.json") as part:
+            part.write_bytes(files[MACHINE_FILE])
+        self.keep(msgspec.structs.replace(result, case=case))
+        return result
+
+    def machines(self) -> dict[str, MachineUsed]:
+        """Those that did cases for this bench beside its own, by name."""
+        found = {}
+        for file in sorted((self.path / MACHINES).glob("*.json")):
+            with suppress(OSError, msgspec.MsgspecError):
+                used = msgspec.json.decode(read_regular(file, LARGEST_BYTES), type=MachineUsed)
+                found[used.machine.hostname] = used
+        return found
 
     def results(self) -> list[Result]:
         """Of the cases that are done, in the plan's order; one that cannot be read is not."""

@@ -48,6 +48,7 @@ def _outputs(row: Row, glyphs: Glyphs) -> str:
 
 
 COLUMNS: Final = (
+    _Shown("machine", lambda row, _: row.machine or "", right=False, always=False),
     _Shown("model", lambda row, _: row.model if row.weights is None else f"{row.model} {row.weights}", right=False),
     _Shown("variant", lambda row, _: row.variant, right=False, always=False),
     _Shown("size", _number(lambda row: row.imgsz, str), always=False),

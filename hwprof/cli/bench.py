@@ -90,6 +90,13 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
     metavar="FOLDER",
     help="Go on with a bench that was ended: the cases that are not done. Takes no other options.",
 )
+@click.option(
+    "--on",
+    "address",
+    metavar="ADDRESS",
+    help="Of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Its machines with the resource hwprof do one case at a"
+    " time each. Default: this machine.",
+)
 @click.option("--output", type=Folder(), default=ROOT, show_default=True, metavar="DIR", help="Where it is kept.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "csv", "markdown"]), default="text", show_default=True
@@ -108,6 +115,7 @@ def bench_command(
     timeout_s: int,
     with_peaks: bool,
     resume: Path | None,
+    address: str | None,
     output: Path,
     form: str,
     width: int | None,
@@ -125,22 +133,26 @@ def bench_command(
       hwprof bench --models yolov8n --batch 1,2,4,8 --threads 1,2
       hwprof bench --models package.module:factory --variants eager,torchscript --format markdown
       hwprof bench --resume results/bench-20261129-120000
+      hwprof bench --models yolov5n,yolov5s --on auto
       python -m pyperf compare_to results/bench-A/pyperf.json results/bench-B/pyperf.json --table
     """
+    from hwprof.bench.cluster import require_reachable
     from hwprof.bench.process import require_pyperf
     from hwprof.bench.store import Settings, Store
 
     require_pyperf()
+    if address is not None:
+        require_reachable(address)
     if resume is not None:
         store = Store.open(resume)
-        _require_same_place(store)
+        _require_same_place(store, here=address is None)
     else:
         cases = _cases(models, variants, sizes, batches, threads, options)
         settings = Settings(
             processes=processes, values=values, warmups=warmups, min_time_s=min_time_s, timeout_s=timeout_s
         )
-        store = _new(output, cases, settings, with_peaks=with_peaks)
-    _carry_out(store, form, width)
+        store = _new(output, cases, settings, with_peaks=with_peaks and address is None)
+    _carry_out(store, form, width, address)
 
 
 def _cases(
@@ -191,20 +203,19 @@ def _new(output: Path, cases: Sequence[Case], settings: Any, *, with_peaks: bool
     return Store.create(output, plan)
 
 
-def _require_same_place(store: Store) -> None:
+def _require_same_place(store: Store, *, here: bool) -> None:
     """Raises ``UsageError`` where a bench cannot go on: its figures are of one machine, and its paths of one folder."""
     from hwprof.hardware import machine
 
-    here, there = machine.describe(), store.plan.machine
-    if (here.hostname, here.processor) != (there.hostname, there.processor):
+    this, there = machine.describe(), store.plan.machine
+    if here and (this.hostname, this.processor) != (there.hostname, there.processor):
         raise UsageError("the bench was begun on another machine", "hwprof bench again, here")
     if store.plan.folder != str(Path.cwd()):
         raise UsageError("the bench was begun from another folder", "cd there first")
 
 
-def _carry_out(store: Store, form: str, width: int | None) -> None:
-    from hwprof.bench import files
-    from hwprof.bench.campaign import carry_out_all
+def _carry_out(store: Store, form: str, width: int | None, address: str | None) -> None:
+    from hwprof.bench import campaign, cluster, files
     from hwprof.bench.rows import rows_of
     from hwprof.cli.progress import Bars
     from hwprof.session.interruption import InterruptionError, signals_interrupt
@@ -219,10 +230,14 @@ def _carry_out(store: Store, form: str, width: int | None) -> None:
         try:
             with signals_interrupt():
                 store.tidy()
-                carry_out_all(store, bars, told)
+                if address is None:
+                    campaign.carry_out_all(store, bars, told)
+                else:
+                    cluster.carry_out_all(store, address, bars, told)
         except KeyboardInterrupt as interrupt:
             interrupted = interrupt
-    rows = rows_of(store.results(), store.plan.peaks)
+    of_machines = {name: used.peaks for name, used in store.machines().items()}
+    rows = rows_of(store.results(), store.plan.peaks, of_machines)
     written = files.write(store, rows) if rows else []
     if rows:
         _show(store, rows, form, width, written)
