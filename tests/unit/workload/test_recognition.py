@@ -26,6 +26,10 @@ def test_a_models_own_tensors_tell_which_it_is(name: str, tmp_path: Path) -> Non
     assert recognise(file) == name
 
 
+def only_known(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr(model_registry, "known_entries", lambda: [find_model(name) for name in names])
+
+
 class _Model:
     """As a training script pickles it: of a class of its own."""
 
@@ -96,7 +100,7 @@ def test_the_nearest_model_is_named_with_what_differs(
     changed: dict[str, torch.Tensor | None], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "best.pt"
-    monkeypatch.setattr(model_registry, "known_models", lambda: ["yolov7-tiny", "yolov8s", "yolov8n"])
+    only_known(monkeypatch, "yolov7-tiny", "yolov8s", "yolov8n")
     state = state_of("yolov8n") | changed
     if len(changed) > 1 and "model.0.conv.weight" in changed:
         state["model.0.bn.weight"] = torch.zeros(100)
@@ -108,7 +112,7 @@ def test_the_nearest_model_is_named_with_what_differs(
 
 def test_what_is_near_no_model_has_none_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "best.pt"
-    monkeypatch.setattr(model_registry, "known_models", lambda: ["yolov8n"])
+    only_known(monkeypatch, "yolov8n")
     torch.save({"model.0.conv.weight": torch.zeros(16, 3, 3, 3), "model.1.weight": torch.zeros(1)}, file)
     with pytest.raises(UsageError, match=r"has the tensors that .*best\.pt has\. Try"):
         recognise(file)
