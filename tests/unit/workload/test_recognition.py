@@ -19,7 +19,13 @@ def state_of(name: str, classes: int = 7) -> dict[str, Any]:
     return build_detector(find_model(name), seed=0, draw=False, classes=classes).module.state_dict()
 
 
-@pytest.mark.parametrize("name", ["yolov5n", "yolov5n6", "yolov7-tiny", "yolov8n", "yolov10n", "yolo11s", "yolov5nu"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "yolov5n", "yolov5n6", "yolov7-tiny", "yolov8n", "yolov10n", "yolo11s", "yolov5nu", "yolov8n-seg",
+        "yolov8s-pose", "yolo26n-pose", "yolov8n-obb", "yolo12n-obb", "yolov8n-cls", "yolo11n-cls",
+    ],
+)  # fmt: skip
 def test_a_models_own_tensors_tell_which_it_is(name: str, tmp_path: Path) -> None:
     file = tmp_path / "best.pt"
     torch.save(state_of(name), file)
