@@ -54,18 +54,19 @@ def build_detector(
     draw: bool = True,
     classes: int | None = None,
     keypoints: tuple[int, int] | None = None,
+    end_to_end: bool = False,
 ) -> Detector:
     """The model in evaluation mode, not fused, with weights drawn from the seed; or else, where all of them are loaded
     afterwards anyway, with what is quickest. ``classes``: how many; None: as many as the published model has.
-    ``keypoints``: how many, and the coordinates of each; None: as its layout has them."""
-    tasks = require_ultralytics("nn.tasks")
+    ``keypoints``: how many, and the coordinates of each; None: as its layout has them.
+    ``end_to_end``: of a head of two branches the one is used that needs no NMS; else as ultralytics builds it."""
+    require_ultralytics("nn.tasks")
     torch.manual_seed(seed)
     with contextlib.nullcontext() if draw else _Undrawn():
-        return _build(entry, tasks, classes, keypoints)
+        return _build(entry, classes, keypoints, end_to_end=end_to_end)
 
 
-def _build(entry: ModelEntry, tasks: Any, classes: int | None, keypoints: tuple[int, int] | None) -> Detector:
-    end_to_end = False
+def _build(entry: ModelEntry, classes: int | None, keypoints: tuple[int, int] | None, *, end_to_end: bool) -> Detector:
     if entry.origin == "hwprof":
         from hwprof.workload.architecture import build_architecture
 
@@ -77,7 +78,9 @@ def _build(entry: ModelEntry, tasks: Any, classes: int | None, keypoints: tuple[
         module = build_darknet(entry.file)
         stride, number = module.model[-1].deepest, module.model[-1].nc
     else:
-        module = _build_ultralytics(entry, tasks, classes, keypoints)
+        module = _build_ultralytics(entry, classes, keypoints)
+        if end_to_end:
+            module.end2end = True
         stride, number = max(int(module.stride.max()), LEAST_STRIDE), len(module.names)
         end_to_end = bool(getattr(module, "end2end", False))
     separate_activations(module)
@@ -86,7 +89,8 @@ def _build(entry: ModelEntry, tasks: Any, classes: int | None, keypoints: tuple[
     return Detector(module, stride, names, entry.origin != "ultralytics", end_to_end, entry.task.name)
 
 
-def _build_ultralytics(entry: ModelEntry, tasks: Any, classes: int | None, keypoints: tuple[int, int] | None) -> Any:
+def _build_ultralytics(entry: ModelEntry, classes: int | None, keypoints: tuple[int, int] | None) -> Any:
+    tasks = require_ultralytics("nn.tasks")
     layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}
     if keypoints is not None:
         layout["kpt_shape"] = list(keypoints)

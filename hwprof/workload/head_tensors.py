@@ -17,6 +17,10 @@ ANCHOR_FREE_HEAD: Final = re.compile(r"model\.(\d{1,6})\.(?:one2one_)?cv3\.0\.(\
 CLASSIFIER: Final = re.compile(r"model\.(\d{1,6})\.(linear)\.weight")
 """The layers of a head that give the classes, the last one last."""
 
+ONE_TO_ONE: Final = re.compile(r"model\.(\d{1,6})\.one2one_cv2\.0\.(\d{1,6})\.weight")
+ONE_TO_MANY: Final = re.compile(r"model\.(\d{1,6})\.cv2\.0\.(\d{1,6})\.weight")
+"""The convolutions of a head that give the boxes: of the branch that needs no NMS, and of the other."""
+
 MASKS: Final = re.compile(r"model\.(\d{1,6})\.(proto)\.cv1\.conv\.weight")
 FURTHER: Final = re.compile(r"model\.(\d{1,6})\.(?:one2one_)?cv4(?:\.0\.(\d{1,6})|_kpts\.0)\.weight")
 """The convolutions of a head that give what it has beside box and class: coefficients of masks, keypoints, an angle."""
@@ -28,16 +32,19 @@ COORDINATES: Final = (3, 2)
 """Of a keypoint: x, y and whether it is seen; or without that."""
 
 
-class HeadSize(NamedTuple):
+class HeadForm(NamedTuple):
     """What of a head may differ between models of one layout; None: as the layout has it."""
 
     classes: int | None = None
     keypoints: tuple[int, int] | None = None  # how many, and the coordinates of each
+    end_to_end: bool = False  # fusing has left the branch alone that needs no NMS
 
 
-def size_in(state: StateDict, described: Mapping[str, Any], entry: ModelEntry) -> HeadSize:
+def form_in(state: StateDict, described: Mapping[str, Any], entry: ModelEntry) -> HeadForm:
     """Of a checkpoint's model. Raises ``UsageError`` for more classes or keypoints than any has."""
-    return HeadSize(classes_in(state, entry), keypoints_in(state, described) if entry.task.name == "pose" else None)
+    keypoints = keypoints_in(state, described) if entry.task.name == "pose" else None
+    alone = _last(state, ONE_TO_ONE) is not None and _last(state, ONE_TO_MANY) is None
+    return HeadForm(classes_in(state, entry), keypoints, alone)
 
 
 def classes_in(state: StateDict, entry: ModelEntry) -> int | None:

@@ -165,13 +165,13 @@ class Misfit(NamedTuple):
 def _misfit(weights: Any, entry: Any) -> Misfit | None:
     """None: each tensor has its place in the model, and it has no other."""
     from hwprof.workload.detector import build_detector
-    from hwprof.workload.head_tensors import size_in
+    from hwprof.workload.head_tensors import form_in
 
     try:
-        size = size_in(weights.state, weights.described, entry)
+        form = form_in(weights.state, weights.described, entry)
     except UsageError as error:
         return Misfit(0.0, error.message)
-    detector = build_detector(entry, 0, draw=False, **size._asdict())
+    detector = build_detector(entry, 0, draw=False, **form._asdict())
     try:
         weights.load_into(detector.module, fuse=detector.fuse)
     except UsageError as error:

@@ -17,7 +17,7 @@ from hwprof.workload import not_finite
 from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
 from hwprof.workload.checkpoints import Weights, read_checkpoint
 from hwprof.workload.detector import Detector, build_detector
-from hwprof.workload.head_tensors import HeadSize, size_in
+from hwprof.workload.head_tensors import HeadForm, form_in
 from hwprof.workload.heads import TaskEntry
 from hwprof.workload.image_sample import FEW, enough, in_proportion, more_pixels
 from hwprof.workload.images import find_images, read_image, size_of
@@ -185,8 +185,8 @@ class YoloWorkload:
 
     def _build(self, checkpoint: Weights | None, *, draw: bool) -> Detector:
         """The model, with the checkpoint's classes and keypoints."""
-        size = size_in(checkpoint.state, checkpoint.described, self._entry) if checkpoint is not None else HeadSize()
-        detector = build_detector(self._entry, self._spec.seed, draw=draw, **size._asdict())
+        form = form_in(checkpoint.state, checkpoint.described, self._entry) if checkpoint is not None else HeadForm()
+        detector = build_detector(self._entry, self._spec.seed, draw=draw, **form._asdict())
         if checkpoint is not None and sorted(checkpoint.names) == list(detector.names):
             detector.names = dict(checkpoint.names)
         return detector

@@ -9,7 +9,7 @@ import torch
 
 from hwprof.errors import UsageError
 from hwprof.workload.detector import build_detector
-from hwprof.workload.head_tensors import HeadSize, classes_in, keypoints_in, size_in, task_in
+from hwprof.workload.head_tensors import HeadForm, classes_in, form_in, keypoints_in, task_in
 from hwprof.workload.model_registry import find_model
 
 
@@ -43,22 +43,23 @@ def test_of_two_branches_the_one_that_fusing_leaves_tells_as_much(name: str, end
     entry = find_model(name)
     state = _state(name, fused=True, end_to_end=end_to_end, classes=3)
     assert (task_in(state), classes_in(state, entry)) == (entry.task.name, 3)
+    assert form_in(state, {}, entry).end_to_end == end_to_end
 
 
 @pytest.mark.parametrize("name", ["yolov8n-pose", "yolo26n-pose"])
 def test_keypoints_are_the_checkpoint_s(name: str) -> None:
     state = _state(name, classes=2, keypoints=(8, 3))
-    assert size_in(state, {}, find_model(name)) == HeadSize(2, (8, 3))
+    assert form_in(state, {}, find_model(name)) == HeadForm(2, (8, 3))
     assert keypoints_in(state, {"kpt_shape": [12, 2]}) == (12, 2), "24 values may be either"
     assert keypoints_in(state, {"kpt_shape": [7, 3]}) == (8, 3), "what does not fit is not believed"
     assert keypoints_in(state, {"kpt_shape": "17, 3"}) == (8, 3)
-    again = build_detector(find_model(name), 0, draw=False, **size_in(state, {}, find_model(name))._asdict())
+    again = build_detector(find_model(name), 0, draw=False, **form_in(state, {}, find_model(name))._asdict())
     again.module.load_state_dict(state)
     assert tuple(again.head.kpt_shape) == (8, 3)
 
 
 def test_other_heads_have_no_keypoints() -> None:
-    assert size_in(_state("yolov8n-seg"), {}, find_model("yolov8n-seg")) == HeadSize(80, None)
+    assert form_in(_state("yolov8n-seg"), {}, find_model("yolov8n-seg")) == HeadForm(80, None)
     assert keypoints_in({}, {}) is None
     assert keypoints_in({"model.22.cv4.0.2.weight": torch.zeros(5, 8, 1, 1)}, {}) is None, "neither pairs nor triples"
 

@@ -36,6 +36,19 @@ def only_known(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(model_registry, "known_entries", lambda: [find_model(name) for name in names])
 
 
+@pytest.mark.parametrize("name", ["yolo26n-seg", "yolov10n"])
+@pytest.mark.parametrize("end_to_end", [False, True])
+def test_a_model_that_was_fused_with_one_of_its_branches_is_recognised(
+    name: str, end_to_end: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "best.pt"
+    detector = build_detector(find_model(name), seed=0, draw=False, classes=3, end_to_end=end_to_end)
+    assert detector.end_to_end == end_to_end
+    detector.fuse()
+    torch.save(detector.module.state_dict(), file)
+    assert recognise(file) == name
+
+
 class _Model:
     """As a training script pickles it: of a class of its own."""
 
