@@ -199,7 +199,7 @@ def _check_thresholds(entry: ModelEntry) -> None:
     """Raises ``UsageError`` for a threshold of boxes where the model finds none."""
     unheeded = _given_of(_OF_BOXES)
     if unheeded and not entry.task.thresholds:
-        raise UsageError(f"{unheeded}: only for models that find boxes, {entry.name} does not", "the same without")
+        raise UsageError(f"{unheeded}: only for models that find boxes, {entry.name} does not", "leave it out")
 
 
 def _check_spelling(model: str) -> None:
