@@ -43,7 +43,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         spec = self.workload
         words = [spec.model if spec.weights is None else f"{spec.model} {spec.weights}", self.variant]
         if not self.own:
-            words += [str(spec.imgsz), f"b{spec.batch}"]
+            words += [*([str(spec.imgsz)] if spec.imgsz is not None else []), f"b{spec.batch}"]
         return " ".join([*words, *([f"t{spec.threads}"] if spec.threads is not None else [])])
 
     @property
@@ -62,7 +62,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 def cases(
     workloads: Iterable[WorkloadSpec],
     variants: Sequence[Case],
-    sizes: Sequence[int],
+    sizes: Sequence[int | None],
     batches: Sequence[int],
     threads: Sequence[int | None],
 ) -> list[Case]:

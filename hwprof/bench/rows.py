@@ -86,6 +86,8 @@ def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
             failure=failure.message if failure is not None else "not measured",
             remedy=failure.remedy if failure is not None else None,
         )
+    if not case.own:
+        named["imgsz"] = model.record.options.get("imgsz", spec.imgsz)
     fp32 = all(group_of(name) != OTHER_NUMBERS for name in spec.variants)
     roofs = roofs_of(peaks, model.record.threads) if fp32 else None
     variant = model.record.variant

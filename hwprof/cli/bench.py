@@ -58,7 +58,7 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
     show_default=True,
     help=f"By comma; several together with +: eager, {', '.join(catalogue.names())}.",
 )
-@click.option("--imgsz", "sizes", metavar="LIST", default="640", show_default=True, help="Longer sides, pixels.")
+@click.option("--imgsz", "sizes", metavar="LIST", help="Longer sides, pixels. Default: 640; of classifiers 224.")
 @click.option("--batch", "batches", metavar="LIST", default="1", show_default=True, help="Images a forward.")
 @click.option("--threads", metavar="LIST", help="Intra-op threads. Default: torch's own choice.")
 @bench_options
@@ -105,7 +105,7 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
 def bench_command(
     models: str | None,
     variants: str,
-    sizes: str,
+    sizes: str | None,
     batches: str,
     threads: str | None,
     processes: int,
@@ -156,7 +156,7 @@ def bench_command(
 
 
 def _cases(
-    models: str | None, variants: str, sizes: str, batches: str, threads: str | None, options: dict[str, Any]
+    models: str | None, variants: str, sizes: str | None, batches: str, threads: str | None, options: dict[str, Any]
 ) -> list[Case]:
     from hwprof.bench.matrix import Case, cases
     from hwprof.workload.spec import WorkloadSpec
@@ -165,14 +165,15 @@ def _cases(
     given = WorkloadSpec(model="")
     ways = [Case(workload=one.of(given), environment=one.environment) for one in several]
     numbers = [None] if threads is None else _numbers(threads, "--threads", 1, MOST_THREADS)
+    lengths = [None] if sizes is None else _numbers(sizes, "--imgsz", *SIZES)
     bases = []
     for model in _list(models, "--models") if models is not None else ["yolov7"]:
-        base = workload_spec(model=model, imgsz=640, batch=1, threads=None, oversubscribe=False, **options)
+        base = workload_spec(model=model, imgsz=None, batch=1, threads=None, oversubscribe=False, **options)
         check_model(base)
         bases.append(base)
     for number in numbers:
         require_room_to_measure(number)
-    return cases(bases, ways, _numbers(sizes, "--imgsz", *SIZES), _numbers(batches, "--batch", *BATCHES), numbers)
+    return cases(bases, ways, lengths, _numbers(batches, "--batch", *BATCHES), numbers)
 
 
 def _new(output: Path, cases: Sequence[Case], settings: Any, *, with_peaks: bool) -> Store:

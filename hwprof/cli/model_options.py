@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -18,6 +18,9 @@ from hwprof.cli.numbers import RealRange
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import as_written, is_text, one_line
 from hwprof.workload.spec import WorkloadSpec
+
+if TYPE_CHECKING:
+    from hwprof.workload.model_registry import ModelEntry
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,8 +44,8 @@ _OPTIONS = (
         default="yolov7",
         show_default=True,
         metavar="NAME",
-        help="yolov7, yolov5s, an ultralytics detector (yolov8n, …), a Darknet .cfg, or package.module:factory of a"
-        " module or (module, inputs).",
+        help="yolov7, yolov5s, a model of ultralytics (yolov8n, yolo11s-seg, …), a Darknet .cfg, or"
+        " package.module:factory of a module or (module, inputs).",
     ),
     click.option(
         "--weights",
@@ -70,7 +73,9 @@ _OPTIONS = (
         " each.",
     ),
     click.option(
-        "--imgsz", type=click.IntRange(32, 16384), default=640, show_default=True, help="Longer side, pixels."
+        "--imgsz",
+        type=click.IntRange(32, 16384),
+        help="Longer side, pixels; of classifiers the shorter one. Default: 640; of classifiers 224.",
     ),
     click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Images a forward."),
     click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads. Default: torch's own choice."),
@@ -88,6 +93,7 @@ _OPTIONS = (
 
 _OF_PIPELINES = ("source", "all_images", "imgsz", "batch", "conf", "iou", "fuse")
 _OF_OWN_MODELS = ("input_shape", "inputs")
+_OF_BOXES = ("conf", "iou")
 """Options by whom they are for; the others are for both."""
 _SPELT: Final = {"inputs": "--input"}
 
@@ -119,7 +125,7 @@ def workload_spec(
     all_images: bool,
     input_shape: str | None,
     inputs: Sequence[str],
-    imgsz: int,
+    imgsz: int | None,
     batch: int,
     threads: int | None,
     oversubscribe: bool,
@@ -186,7 +192,7 @@ def check_model(spec: WorkloadSpec) -> None:
     _check_spelling(spec.model)
     own = ":" in spec.model
     theirs = _OF_PIPELINES if own else _OF_OWN_MODELS
-    unheeded = ", ".join(_SPELT.get(name, f"--{name.replace('_', '-')}") for name in theirs if given(name))
+    unheeded = _given_of(theirs)
     if unheeded and own:
         raise UsageError(f"{unheeded}: only for YOLO pipelines", "a model of yours gets --input-shape or --input")
     if unheeded:
@@ -194,6 +200,18 @@ def check_model(spec: WorkloadSpec) -> None:
     for library in ("torch",) if own else ("torch", "ultralytics"):
         if find_spec(library) is None:
             raise HwprofError(f"{library} is not installed", packages.TORCH if own else packages.YOLO)
+
+
+def _given_of(names: Sequence[str]) -> str:
+    """Those of these options that were given, as they are typed."""
+    return ", ".join(_SPELT.get(name, f"--{name.replace('_', '-')}") for name in names if given(name))
+
+
+def _check_thresholds(entry: ModelEntry) -> None:
+    """Raises ``UsageError`` for a threshold of boxes where the model finds none."""
+    unheeded = _given_of(_OF_BOXES)
+    if unheeded and not entry.task.thresholds:
+        raise UsageError(f"{unheeded}: only for models that find boxes, {entry.name} does not", "leave it out")
 
 
 def _check_spelling(model: str) -> None:
@@ -216,7 +234,7 @@ def _check_spelling(model: str) -> None:
         read_cfg(Path(model))
         return
     try:
-        find_model(model)
+        entry = find_model(model)
     except UsageError:
         name = PurePath(model)
         known = {one.casefold(): one for one in known_models()}
@@ -229,6 +247,7 @@ def _check_spelling(model: str) -> None:
             meant = f"--model {model.removesuffix(PYTHON).replace('/', '.')}:FACTORY"
             raise UsageError(f"{model} is no YOLO model, and a model of yours needs its factory", meant) from None
         raise
+    _check_thresholds(entry)
 
 
 def _is_module(name: str) -> bool:

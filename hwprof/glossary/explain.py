@@ -104,10 +104,13 @@ def _is_named(word: str) -> bool:
 
 
 def _hint(unknown: Sequence[str]) -> str:
-    """The names that are spelt most like a word, else what it has of known words; of several words the first one
-    each."""
+    """The known words that a word consists of, else the names that are spelt most like it, else what it has of known
+    words; of several words the first one each."""
     names = [*facts(), *_events()]
-    near = {word: terms.nearest(word, names) or list(filter(_is_named, word.split())) for word in unknown}
+    known = {word: list(filter(_is_named, word.split())) for word in unknown}
+    near = {
+        word: parts if parts == word.split() else terms.nearest(word, names) or parts for word, parts in known.items()
+    }
     meant = near[unknown[0]] if len(unknown) == 1 else [f"{names[0]} ({word})" for word, names in near.items() if names]
     question = f"did you mean {', '.join(meant)}? " if meant else ""
     return f"{question}hwprof explain --list has all words, hwprof events this processor's events"

@@ -18,8 +18,9 @@ Provenance = Literal["measured", "instrumented", "simulated", "modelled", "deriv
 PROVENANCES: Final[tuple[str, ...]] = get_args(Provenance)
 
 SpanKind = Literal["iteration", "stage", "layer", "op", "region"]
-"""``iteration``: all stages once over the whole source. ``stage``: load, preprocess, inference, postprocess, nms,
-save. ``layer``: a module of the model (leaf or inner). ``op``: a framework operator. ``region``: set-up, idle, …"""
+"""``iteration``: all stages once over the whole source. ``stage``: load, preprocess, inference, postprocess with its
+task's nms, masks, keypoints or topk, save. ``layer``: a module of the model (leaf or inner). ``op``: a framework
+operator. ``region``: set-up, idle, …"""
 
 UNKNOWN_LIBRARY: Final = "[unknown]"
 """The ``library`` of code that nobody knows the file of."""

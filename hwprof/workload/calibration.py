@@ -2,12 +2,13 @@
 
 Random weights alone falsify timings twice: activations that shrink from layer to layer end as denormal numbers, which
 the processor handles in microcode, and a head that finds nothing leaves non-maximum suppression without work. So batch
-normalisation gets the statistics of the real input, and the head's biases are set such that a realistic number of
-boxes passes the confidence threshold.
+normalisation gets the statistics of the real input, the head's biases are set such that a realistic number of boxes
+passes the confidence threshold, and masks are about half of their boxes.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -27,6 +28,13 @@ NORM_SHIFT = 1.0
 """What batch normalisation adds after normalising. It keeps SiLU near its linear range: around 0 a random network
 amplifies the contrast between images from layer to layer, until one image has all the boxes and the others none."""
 
+DISTANCE = 4.0
+DISTANCE_SPREAD = 1.0
+"""From a place to a side of its box, in strides: the mean, and the standard deviation."""
+
+BRANCHES = ("", "one2one_")
+"""Before the names of a head's convolutions: of its two branches."""
+
 MOST_IMAGES = 8
 """How many images of the input the statistics come from."""
 
@@ -39,6 +47,8 @@ def calibrate(detector: Detector, batches: Sequence[torch.Tensor], conf: float) 
     ]
     calibrate_batch_norm(detector.module, [_half_size(image, detector.stride) for image in inputs])
     branches = _scoring_convolutions(detector)
+    if not branches:  # of a classifier the classes are as likely as they are
+        return
     seen = _inputs_of([convolution for branch in branches for convolution in branch], detector.module, inputs)
     threshold = min(max(conf, 0.001), 0.999)
     for branch in branches:
@@ -50,6 +60,10 @@ def calibrate(detector: Detector, batches: Sequence[torch.Tensor], conf: float) 
                 _set_objectness(convolution, logits, detector.head.na, threshold, candidates)
             else:
                 _set_classes(convolution, logits, threshold, candidates)
+    if hasattr(detector.head, "proto"):
+        _level_masks(detector, inputs)
+        if detector.head.reg_max == 1:  # what is put out is the distance itself, else that of a distribution
+            _spread_boxes(detector, inputs)
 
 
 def calibrate_batch_norm(model: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
@@ -83,11 +97,14 @@ def _half_size(image: torch.Tensor, stride: int) -> torch.Tensor:
 
 
 def _scoring_convolutions(detector: Detector) -> list[list[nn.Conv2d]]:
-    """The convolutions that put out scores, one a stride; a head with two branches has two such lists."""
-    head = detector.head
-    if detector.objectness:
-        return [list(head.m)]
-    branches = [head.cv3, getattr(head, "one2one_cv3", None)]
+    """The convolutions that put out scores, one a stride; a head with two branches has two such lists, one without
+    places has none."""
+    return [list(detector.head.m)] if detector.objectness else _last_of_branches(detector, "cv3")
+
+
+def _last_of_branches(detector: Detector, name: str) -> list[list[nn.Conv2d]]:
+    """The last convolutions of that name, one a stride, of each branch that there is."""
+    branches = [getattr(detector.head, f"{prefix}{name}", None) for prefix in BRANCHES]
     return [[level[-1] for level in branch] for branch in branches if branch is not None]
 
 
@@ -146,6 +163,36 @@ def _set_objectness(
     needed = torch.logit((threshold / (best + class_shift).sigmoid()).clamp(max=1.0))  # objectness that would do
     bias[:, 4] -= _highest(logits[:, 4] - needed, candidates)
     bias[:, 5:] += prior + class_shift
+
+
+def _level_masks(detector: Detector, inputs: Sequence[torch.Tensor]) -> None:
+    """Makes the coefficients of masks blind to the mean of the prototypes, which are positive nearly everywhere: else
+    most masks have all pixels of their box or none, and boxes without a mask are left out."""
+    means: list[torch.Tensor] = []
+    handle = detector.head.proto.register_forward_hook(lambda *call: means.append(call[2].mean(dim=(0, 2, 3))))
+    try:
+        for image in inputs:
+            detector.module(image)
+    finally:
+        handle.remove()
+    mean = functional.normalize(torch.stack(means).mean(dim=0), dim=0)
+    for convolution in itertools.chain(*_last_of_branches(detector, "cv4")):
+        assert convolution.bias is not None
+        weight = convolution.weight.flatten(1)
+        convolution.weight -= torch.outer(mean, mean @ weight).view_as(convolution.weight)
+        convolution.bias -= mean * (mean @ convolution.bias)
+
+
+def _spread_boxes(detector: Detector, inputs: Sequence[torch.Tensor]) -> None:
+    """Makes the distances from a place to the sides of its box positive: no mask lies in a box turned inside out."""
+    convolutions = list(itertools.chain(*_last_of_branches(detector, "cv2")))
+    seen = _inputs_of(convolutions, detector.module, inputs)
+    for convolution in convolutions:
+        assert convolution.bias is not None
+        distances = torch.cat([_logits(convolution, image) for image in seen[convolution]])
+        scale = DISTANCE_SPREAD / distances.std(dim=0).clamp(min=1e-6)
+        convolution.weight *= scale.view(-1, 1, 1, 1)
+        convolution.bias.copy_((convolution.bias - distances.mean(dim=0)) * scale + DISTANCE)
 
 
 def _class_prior(classes: int) -> torch.Tensor:

@@ -1,12 +1,12 @@
-"""Building a registered model: its modules, its strides and class names, and how its output becomes boxes."""
+"""Building a registered model: its modules, its strides and class names, and what its output is."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -14,27 +14,23 @@ from torch import nn
 from torch.nn.modules import activation
 from torch.overrides import TorchFunctionMode
 
-from hwprof.errors import UsageError
 from hwprof.workload.libraries import require_ultralytics, ultralytics_folder
 from hwprof.workload.model_registry import ModelEntry, read_yaml
-from hwprof.workload.tensors import StateDict
 
-ANCHOR_HEAD: Final = re.compile(r"model\.(\d{1,6})\.m\.(0)\.weight")
-ANCHOR_FREE_HEAD: Final = re.compile(r"model\.(\d{1,6})\.cv3\.0\.(\d{1,6})\.weight")
-"""The convolutions of a head that give the classes, the last one last."""
-
-MOST_CLASSES: Final = 10_000
+LEAST_STRIDE: Final = 32
+"""Of ultralytics' models, some of which say none: as its own predictor takes it."""
 
 
 @dataclass
 class Detector:
-    """A detection model and what the pipeline must know about it."""
+    """A model that finds things in images, and what the pipeline must know about it."""
 
     module: nn.Module
     stride: int  # input height and width are multiples of it
     names: dict[int, str]  # of the classes
     objectness: bool  # True: (B, N, 5 + classes); False: (B, 4 + classes, N), or (B, N, 6) where end_to_end
     end_to_end: bool  # the model's own head has picked the boxes: no NMS
+    task: str = "detect"
 
     @property
     def head(self) -> Any:
@@ -51,54 +47,55 @@ class Detector:
             fuse(verbose=False)
 
 
-def build_detector(entry: ModelEntry, seed: int, *, draw: bool = True, classes: int | None = None) -> Detector:
+def build_detector(
+    entry: ModelEntry,
+    seed: int,
+    *,
+    draw: bool = True,
+    classes: int | None = None,
+    keypoints: tuple[int, int] | None = None,
+    end_to_end: bool = False,
+) -> Detector:
     """The model in evaluation mode, not fused, with weights drawn from the seed; or else, where all of them are loaded
-    afterwards anyway, with what is quickest. ``classes``: how many; None: as many as its layout has."""
-    tasks = require_ultralytics("nn.tasks")
+    afterwards anyway, with what is quickest. ``classes``: how many; None: as many as the published model has.
+    ``keypoints``: how many, and the coordinates of each; None: as its layout has them.
+    ``end_to_end``: of a head of two branches the one is used that needs no NMS; else as ultralytics builds it."""
+    require_ultralytics("nn.tasks")
     torch.manual_seed(seed)
     with contextlib.nullcontext() if draw else _Undrawn():
-        return _build(entry, tasks, classes)
+        return _build(entry, classes, keypoints, end_to_end=end_to_end)
 
 
-def classes_in(state: StateDict, entry: ModelEntry) -> int | None:
-    """How many classes a checkpoint's model tells apart, by the last convolution of its head; None: it has none.
-    Raises ``UsageError`` for more than any has."""
-    own = entry.origin == "hwprof"
-    heads = [
-        (int(found[1]), int(found[2]), value)
-        for key, value in state.items()
-        if (found := (ANCHOR_HEAD if own else ANCHOR_FREE_HEAD).fullmatch(key))
-        and not value.is_nested
-        and value.ndim == 4
-    ]
-    if not heads:
-        return None
-    *_, last = max(heads, key=lambda head: head[:2])
-    anchors = len(read_yaml(entry.file)["anchors"][0]) // 2 if own else 1
-    classes = last.shape[0] // anchors - (5 if own else 0)
-    if not 0 < classes <= MOST_CLASSES:
-        raise UsageError(f"the checkpoint's head is of {classes:,} classes", "another --weights")
-    return classes
-
-
-def _build(entry: ModelEntry, tasks: Any, classes: int | None) -> Detector:
+def _build(entry: ModelEntry, classes: int | None, keypoints: tuple[int, int] | None, *, end_to_end: bool) -> Detector:
     if entry.origin == "hwprof":
         from hwprof.workload.architecture import build_architecture
 
         module: Any = build_architecture(entry.file, entry.scale, classes)
-        stride, end_to_end = max(module.model[-1].strides), False
+        stride, number = max(module.model[-1].strides), module.model[-1].nc
     elif entry.origin == "darknet":
         from hwprof.workload.darknet_model import build_darknet
 
         module = build_darknet(entry.file)
-        stride, end_to_end = module.model[-1].deepest, False
+        stride, number = module.model[-1].deepest, module.model[-1].nc
     else:
-        layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}
-        module = tasks.DetectionModel(layout, nc=classes, verbose=False)
-        stride, end_to_end = int(module.stride.max()), bool(module.end2end)
+        module = _build_ultralytics(entry, classes, keypoints)
+        if end_to_end:
+            module.end2end = True
+        stride, number = max(int(module.stride.max()), LEAST_STRIDE), len(module.names)
+        end_to_end = bool(getattr(module, "end2end", False))
     separate_activations(module)
     module.eval().requires_grad_(False)
-    return Detector(module, stride, class_names(module.model[-1].nc), entry.origin != "ultralytics", end_to_end)
+    names = class_names(number, entry.task.dataset)
+    return Detector(module, stride, names, entry.origin != "ultralytics", end_to_end, entry.task.name)
+
+
+def _build_ultralytics(entry: ModelEntry, classes: int | None, keypoints: tuple[int, int] | None) -> Any:
+    tasks = require_ultralytics("nn.tasks")
+    layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}
+    if keypoints is not None:
+        layout["kpt_shape"] = list(keypoints)
+    number = classes or len(dataset_classes(entry.task.dataset)) or None
+    return getattr(tasks, entry.task.model)(layout, nc=number, verbose=False)
 
 
 class _Undrawn(TorchFunctionMode):
@@ -134,11 +131,17 @@ def separate_activations(model: nn.Module) -> None:
             seen.add(id(child))
 
 
-def class_names(count: int) -> dict[int, str]:
-    """COCO's class names for a model of 80 classes, else the numbers."""
-    names = {index: str(index) for index in range(count)}
+def class_names(count: int, dataset: str) -> dict[int, str]:
+    """Those of a dataset of ultralytics' for a model of as many classes, else the numbers."""
+    names = dataset_classes(dataset)
+    return dict(names) if len(names) == count else {index: str(index) for index in range(count)}
+
+
+@cache
+def dataset_classes(dataset: str) -> Mapping[int, str]:
+    """The classes of a dataset that ultralytics knows, by the name of its file; empty where it does not."""
     folder = ultralytics_folder()
-    if count == 80 and folder is not None:
+    if folder is not None:
         with contextlib.suppress(OSError, KeyError):
-            names.update(read_yaml(folder / "cfg" / "datasets" / "coco.yaml")["names"])
-    return names
+            return dict(read_yaml(folder / "cfg" / "datasets" / dataset)["names"])
+    return {}

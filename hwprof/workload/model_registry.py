@@ -1,4 +1,4 @@
-"""Models by name: our architectures, then the detection models that ultralytics brings.
+"""Models by name: our architectures, then the models that ultralytics brings.
 
 Cheap: neither torch nor ultralytics is imported.
 """
@@ -17,11 +17,8 @@ import msgspec
 
 from hwprof import packages
 from hwprof.errors import UsageError
+from hwprof.workload.heads import TaskEntry, known_tasks, refused_modules, task_of, why_refused
 from hwprof.workload.libraries import ultralytics_folder
-
-DETECTION_HEADS = frozenset({"Detect", "v10Detect"})
-"""The last modules whose output the pipeline can decode into boxes."""
-
 
 CFG: Final = ".cfg"
 """Ends the names of Darknet's model files, which are models, too."""
@@ -43,17 +40,34 @@ class ModelEntry(msgspec.Struct, frozen=True):
     origin: str  # "hwprof", "ultralytics", or "darknet": a .cfg of the user's
     file: Path
     scale: str | None = None  # ultralytics' size letter
-    head: str = "Detect"
+    head: str = "Detect"  # its last module, or one for which it is refused
+
+    @property
+    def task(self) -> TaskEntry:
+        """Raises ``UsageError`` for a model that hwprof does not run; ``find_model`` gives none."""
+        task = task_of(self.head)
+        if task is None:
+            raise UsageError(
+                f"{self.name} has the module {self.head}, which hwprof does not run: {why_refused(self.head)}",
+                "measure its forward pass alone: --model package.module:factory --input-shape 1,3,640,640",
+            )
+        return task
 
 
 def known_models() -> list[str]:
     """The names that ``--model`` takes besides ``package.module:factory``, ours first."""
-    return [name for name, entry in _entries().items() if entry.head in DETECTION_HEADS]
+    return [entry.name for entry in known_entries()]
+
+
+def known_entries() -> list[ModelEntry]:
+    """The models of these names."""
+    heads = {head for task in known_tasks() for head in task.heads}
+    return [entry for entry in _entries().values() if entry.head in heads]
 
 
 def find_model(name: str) -> ModelEntry:
     """The model of that name, or of a .cfg of Darknet, which is not read yet; raises ``UsageError`` with near matches,
-    or for a model whose output the pipeline does not decode."""
+    or for a model that hwprof does not run."""
     if name.endswith(CFG):
         return ModelEntry(name=name, origin="darknet", file=Path(name))
     entry = _find_by_file(name) or _entries().get(name)
@@ -64,16 +78,8 @@ def find_model(name: str) -> ModelEntry:
         if ultralytics_folder() is None:
             remedy = f"{packages.YOLO}, which brings more models; {remedy}"
         raise UsageError(f"there is no model {name}: {hint}", remedy)
-    if entry.head not in DETECTION_HEADS:
-        raise UsageError(
-            f"{name} ends in {entry.head}, whose output the pipeline does not decode (it does that of {_decoded()})",
-            "measure its forward pass alone: --model package.module:factory --input-shape 1,3,640,640",
-        )
+    _ = entry.task  # raises for a model that is not run
     return entry
-
-
-def _decoded() -> str:
-    return " and ".join(sorted(DETECTION_HEADS))
 
 
 def _find_by_file(name: str) -> ModelEntry | None:
@@ -136,7 +142,8 @@ def _ultralytics_files() -> list[Path]:
 def _scales(file: Path) -> list[ModelEntry]:
     """One layout file's models: one a size letter, where the file has several sizes."""
     layout = read_yaml(file)
-    head = str(layout["head"][-1][-2])
+    modules = [str(line[-2]) for line in (*layout["backbone"], *layout["head"])]
+    head = next((module for module in modules if module in refused_modules()), modules[-1])
     scales = [str(scale) for scale in layout.get("scales") or {}]
     if len(scales) < 2:  # the size is in the file's own name: yolov10n, yolov9c
         scale = scales[0] if scales else None

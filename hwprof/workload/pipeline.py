@@ -1,7 +1,7 @@
-"""The detection pipeline: load, preprocess, inference, postprocess (with nms inside), save.
+"""The pipeline: load, preprocess, inference, postprocess (with the task's own stages inside), save.
 
-The stage ``save`` draws the boxes and encodes the picture in every iteration, so that iterations are alike; the file is
-written only where the caller names a folder.
+The stage ``save`` draws what was found and encodes the picture in every iteration, so that iterations are alike; the
+file is written only where the caller names a folder.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
-from hwprof.workload import postprocessing
 from hwprof.workload.detector import Detector
 from hwprof.workload.images import Image, read_image
-from hwprof.workload.libraries import require_cv2, require_ultralytics
+from hwprof.workload.libraries import require_cv2
 from hwprof.workload.protocol import Outputs, Stages
+from hwprof.workload.tasks.choice import make_task
 from hwprof.workload.tensors import refused
 
 
@@ -27,16 +26,17 @@ class Pipeline:
 
     def __init__(self, detector: Detector, imgsz: int, conf: float, iou: float) -> None:
         self._detector = detector
-        self._imgsz = imgsz
-        self._conf = conf
-        self._iou = iou
-        self._letterbox_class: Any = require_ultralytics("data.augment").LetterBox
+        self._task = make_task(detector, imgsz, conf, iou)
+        self.preprocess = self._task.preprocessing.__call__
+        self.shape_of = self._task.preprocessing.shape_of
+        self.summary = self._task.summary
+        self.boxes = self._task.boxes
 
     def run(
         self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None, outputs: Outputs | None = None
     ) -> list[torch.Tensor]:
-        """One batch through all stages: each image's boxes, (n, 6), in its own pixels. ``targets``: where to write the
-        drawn pictures, if at all; ``outputs`` is shown what the model gave, and the boxes."""
+        """One batch through all stages: of each image what ``summary`` needs. ``targets``: where to write the drawn
+        pictures, if at all; ``outputs`` is shown what the model gave, and what was found."""
         with stages("load"):
             images = [read_image(path) for path in paths]
         with stages("preprocess"):
@@ -44,39 +44,13 @@ class Pipeline:
         with stages("inference"):
             output = self._infer(batch)
         with stages("postprocess"):
-            with stages("nms"):
-                boxes = postprocessing.suppress(self._detector, output, self._conf, self._iou)
             height, width = batch.shape[-2:]
-            postprocessing.to_image_pixels(boxes, (height, width), images)
+            found = self._task.postprocess(output, (height, width), images, stages)
         with stages("save"):
-            self._save(images, boxes, targets)
+            self._save(images, found, targets)
         if outputs is not None:
-            outputs((output, boxes))
-        return boxes
-
-    def preprocess(self, images: Sequence[Image]) -> torch.Tensor:
-        """Images as the model's input (B, 3, H, W), red first, 0..1.
-
-        The longer side becomes the image size and the shorter is padded with grey up to the model's stride; where the
-        images of a batch differ in shape, to the full square.
-        """
-        alike = len({image.shape for image in images}) == 1
-        letterbox = self._letterbox_class((self._imgsz, self._imgsz), auto=alike, stride=self._detector.stride)
-        stacked = np.stack([letterbox(image=image) for image in images])
-        planes = np.ascontiguousarray(stacked[..., ::-1].transpose(0, 3, 1, 2))
-        return torch.from_numpy(planes).float().div_(255.0)
-
-    def shape_of(self, sizes: Sequence[tuple[int, int]]) -> tuple[int, int, int, int]:
-        """The shape that ``preprocess`` gives images of these heights and widths."""
-        height = width = self._imgsz
-        if len(set(sizes)) == 1:
-            height, width = (self._padded(side, max(sizes[0])) for side in sizes[0])
-        return len(sizes), 3, height, width
-
-    def _padded(self, side: int, longer: int) -> int:
-        """As LetterBox does it: scaled, then padded by what is left of the square beyond whole strides."""
-        scaled = max(round(side * (self._imgsz / longer)), 1)
-        return scaled + (self._imgsz - scaled) % self._detector.stride
+            outputs((output, found))
+        return [self._task.kept(one) for one in found]
 
     def _infer(self, batch: torch.Tensor) -> Any:
         try:
@@ -84,10 +58,10 @@ class Pipeline:
         except RuntimeError as error:  # a shape that the model cannot take, or no memory
             raise refused("the model", batch, error) from error
 
-    def _save(self, images: Sequence[Image], boxes: Sequence[torch.Tensor], targets: Sequence[Path] | None) -> None:
+    def _save(self, images: Sequence[Image], found: Sequence[Any], targets: Sequence[Path] | None) -> None:
         cv2 = require_cv2()
-        for index, (image, found) in enumerate(zip(images, boxes, strict=True)):
-            _, encoded = cv2.imencode(".jpg", postprocessing.draw(image, found, self._detector.names))
+        for index, (image, one) in enumerate(zip(images, found, strict=True)):
+            _, encoded = cv2.imencode(".jpg", self._task.draw(image, one))
             if targets is None:
                 continue
             try:

@@ -101,17 +101,22 @@ def _require_alike(file: Path, described: Mapping[str, Any], entry: Any) -> None
 
 def _candidates(weights: Any) -> Iterator[Any]:
     """The models that it may be by what is quickly known: the one that the file names first."""
-    from hwprof.workload.model_registry import find_model, known_models, read_yaml
+    from hwprof.workload.model_registry import read_yaml
 
     last, first = _size(weights)
     said = PurePath(weights.layout).stem
-    names = known_models()
-    for name in sorted(names, key=lambda name: (name != said, name != f"{said}u", names.index(name))):
-        entry = find_model(name)
-        layout = read_yaml(entry.file)
-        if name not in (said, f"{said}u") and not _may_be(entry, layout, last, first):
-            continue
-        yield entry
+    for entry in sorted(_of_its_task(weights), key=lambda entry: (entry.name != said, entry.name != f"{said}u")):
+        if entry.name in (said, f"{said}u") or _may_be(entry, read_yaml(entry.file), last, first):
+            yield entry
+
+
+def _of_its_task(weights: Any) -> list[Any]:
+    """The known models that find what its head does."""
+    from hwprof.workload.head_tensors import task_in
+    from hwprof.workload.model_registry import known_entries
+
+    task = task_in(weights.state)
+    return [entry for entry in known_entries() if entry.task.name == task]
 
 
 def _size(weights: Any) -> tuple[int, int | None]:
@@ -159,13 +164,14 @@ class Misfit(NamedTuple):
 
 def _misfit(weights: Any, entry: Any) -> Misfit | None:
     """None: each tensor has its place in the model, and it has no other."""
-    from hwprof.workload.detector import build_detector, classes_in
+    from hwprof.workload.detector import build_detector
+    from hwprof.workload.head_tensors import form_in
 
     try:
-        classes = classes_in(weights.state, entry)
+        form = form_in(weights.state, weights.described, entry)
     except UsageError as error:
         return Misfit(0.0, error.message)
-    detector = build_detector(entry, 0, draw=False, classes=classes)
+    detector = build_detector(entry, 0, draw=False, **form._asdict())
     try:
         weights.load_into(detector.module, fuse=detector.fuse)
     except UsageError as error:
@@ -206,7 +212,7 @@ def _nearest(weights: Any, tried: list[Misfit]) -> str:
 
 def _neighbours(weights: Any) -> list[Any]:
     """A few models of about as many modules, and of about the same width: to build each takes part of a second."""
-    from hwprof.workload.model_registry import find_model, known_models, read_yaml
+    from hwprof.workload.model_registry import read_yaml
 
     last, first = _size(weights)
     if last < 0:
@@ -216,10 +222,11 @@ def _neighbours(weights: Any) -> list[Any]:
         layout = read_yaml(entry.file)
         return abs(_last(entry, layout) - last), abs((_width(entry, layout) or 0) - (first or 0))
 
-    entries = {entry.name: distance(entry) for entry in map(find_model, known_models())}
-    by_modules = sorted(entries, key=lambda name: entries[name])[:NEIGHBOURS]
-    by_width = sorted(entries, key=lambda name: entries[name][::-1])[:NEIGHBOURS]
-    return [find_model(name) for name in dict.fromkeys([*by_modules, *by_width])]
+    entries = {entry.name: entry for entry in _of_its_task(weights)}
+    distances = {name: distance(entry) for name, entry in entries.items()}
+    by_modules = sorted(distances, key=lambda name: distances[name])[:NEIGHBOURS]
+    by_width = sorted(distances, key=lambda name: distances[name][::-1])[:NEIGHBOURS]
+    return [entries[name] for name in dict.fromkeys([*by_modules, *by_width])]
 
 
 def main(arguments: list[str]) -> None:

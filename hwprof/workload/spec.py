@@ -35,7 +35,7 @@ class WorkloadSpec(msgspec.Struct, kw_only=True, frozen=True):
     weights: str | None = None
     source: str | None = None  # file, folder or glob; None: the photographs in ultralytics' wheel
     inputs: tuple[InputSpec, ...] = ()  # user's models: instead of the factory's own
-    imgsz: int = 640
+    imgsz: int | None = None  # None: what the published models of the task are trained with
     batch: int = 1
     threads: int | None = None  # None: torch's own default
     seed: int = 0

@@ -1,4 +1,4 @@
-"""The built-in workload: images through a YOLO detection pipeline."""
+"""The built-in workload: images through a YOLO pipeline."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload import not_finite
 from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
 from hwprof.workload.checkpoints import Weights, read_checkpoint
-from hwprof.workload.detector import Detector, build_detector, classes_in
+from hwprof.workload.detector import Detector, build_detector
+from hwprof.workload.head_tensors import HeadForm, form_in
+from hwprof.workload.heads import TaskEntry
 from hwprof.workload.image_sample import FEW, enough, in_proportion, more_pixels
 from hwprof.workload.images import find_images, read_image, size_of
 from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
-from hwprof.workload.postprocessing import tally
+from hwprof.workload.preprocessing import Shape
 from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
@@ -32,9 +34,6 @@ from hwprof.workload.thread_number import set_threads
 LIBRARIES: Final = ("nn.tasks", "data.augment", "utils.nms", "utils.ops", "utils.plotting")
 """What the pipeline's modules ask for of ultralytics."""
 
-Shape = tuple[int, int, int, int]
-"""Of a batch, (B, 3, H, W)."""
-
 
 def preload() -> None:
     """Imports what preparing and iterating would import. Raises ``HwprofError`` where it is not installed."""
@@ -43,7 +42,7 @@ def preload() -> None:
 
 
 class YoloWorkload:
-    """A detection model by name, over the images of the source, in batches."""
+    """A model by name, over the images of the source, in batches."""
 
     modules: Mapping[str, torch.nn.Module]
     shapes_suffice = True
@@ -52,7 +51,7 @@ class YoloWorkload:
         """``shared``: where calibrated weights are taken from, or left for the next pass."""
         if spec.batch < 1:
             raise UsageError(f"--batch {spec.batch}: a batch has at least one image")
-        if spec.imgsz < 1:
+        if spec.imgsz is not None and spec.imgsz < 1:
             raise UsageError(f"--imgsz {spec.imgsz}: the image size is a number of pixels, 640 for one")
         for option, value in (("--conf", spec.conf), ("--iou", spec.iou)):
             if not 0.0 <= value <= 1.0:
@@ -73,7 +72,9 @@ class YoloWorkload:
         checkpoint = read_checkpoint(Path(spec.weights)) if spec.weights is not None else None
         detector = self._build(checkpoint, draw=values and not loaded)
         unfused = _parameters(detector)
-        imgsz = math.ceil(spec.imgsz / detector.stride) * detector.stride
+        task = self._entry.task
+        asked = spec.imgsz or task.image_size
+        imgsz = math.ceil(asked / detector.stride) * detector.stride
         self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
         batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
         shapes = self._shapes(batches)
@@ -103,8 +104,8 @@ class YoloWorkload:
             images_there=len(images) if len(taken) < len(images) else None,
             more_pixels=self._more_pixels if len(taken) < len(images) else None,
             forwards=len(self._batches),
-            notes=notes_of(spec, imgsz, detector.stride),
-            options={"imgsz": imgsz, "conf": spec.conf, "iou": spec.iou, "seed": spec.seed},
+            notes=notes_of(spec, task, asked, detector.stride),
+            options={"imgsz": imgsz, **_thresholds(spec, task), "seed": spec.seed},
         )
 
     def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
@@ -121,7 +122,8 @@ class YoloWorkload:
         return [Call(self._detector.module, (batch,)) for batch in self._inputs]
 
     def results(self) -> list[str]:
-        """``bus.jpg 640x480: 5 boxes (4 person, 1 bus)``, one an image; the shape is the model's input, height first.
+        """``bus.jpg 640x480: 5 boxes (4 person, 1 bus)``, or what else the task finds, one an image; the shape is the
+        model's input, height first.
 
         Without the classes where the weights are random, as they mean nothing then.
         """
@@ -130,19 +132,17 @@ class YoloWorkload:
             for batch, inputs in zip(self._batches, self._inputs, strict=True)
             for path in batch
         ]
+        named = self._spec.weights is not None
         return [
-            f"{name} {shape}: {self._summary(boxes)}" for (name, shape), boxes in zip(places, self._found, strict=False)
+            f"{name} {shape}: {self._pipeline.summary(found, named=named)}"
+            for (name, shape), found in zip(places, self._found, strict=False)
         ]
 
     def boxes(self) -> list[torch.Tensor] | None:
         """In the pixels of the images themselves."""
-        return self._found
-
-    def _summary(self, boxes: torch.Tensor) -> str:
-        count = f"{len(boxes)} box{'' if len(boxes) == 1 else 'es'}"
-        if self._spec.weights is None or not len(boxes):
-            return count
-        return f"{count} ({tally(boxes, self._detector.names)})"
+        found = [self._pipeline.boxes(one) for one in self._found]
+        known = [one for one in found if one is not None]
+        return known if len(known) == len(found) else None
 
     def _shapes(self, batches: Sequence[Sequence[Path]]) -> list[Shape] | None:
         """The input shape of each batch; None where all of them are taken."""
@@ -190,9 +190,9 @@ class YoloWorkload:
         return first
 
     def _build(self, checkpoint: Weights | None, *, draw: bool) -> Detector:
-        """The model, with the checkpoint's classes."""
-        classes = classes_in(checkpoint.state, self._entry) if checkpoint is not None else None
-        detector = build_detector(self._entry, self._spec.seed, draw=draw, classes=classes)
+        """The model, with the checkpoint's classes and keypoints."""
+        form = form_in(checkpoint.state, checkpoint.described, self._entry) if checkpoint is not None else HeadForm()
+        detector = build_detector(self._entry, self._spec.seed, draw=draw, **form._asdict())
         if checkpoint is not None and sorted(checkpoint.names) == list(detector.names):
             detector.names = dict(checkpoint.names)
         return detector
@@ -229,14 +229,21 @@ def _parameters(detector: Detector) -> int:
     return sum(parameter.numel() for parameter in detector.module.parameters())
 
 
-def notes_of(spec: WorkloadSpec, imgsz: int, stride: int) -> list[str]:
-    """What is to be said of the work that this asks for."""
+def _thresholds(spec: WorkloadSpec, task: TaskEntry) -> dict[str, float]:
+    """Those that the task heeds."""
+    return {"conf": spec.conf, "iou": spec.iou} if task.thresholds else {}
+
+
+def notes_of(spec: WorkloadSpec, task: TaskEntry, asked: int, stride: int) -> list[str]:
+    """What is to be said of the work that this asks for, with images of ``asked`` pixels."""
     notes = []
-    if imgsz != spec.imgsz:
-        notes.append(f"image size {spec.imgsz} is no multiple of the model's stride {stride}: {imgsz} is used")
+    if asked % stride:
+        used = math.ceil(asked / stride) * stride
+        notes.append(f"image size {asked} is no multiple of the model's stride {stride}: {used} is used")
     if spec.weights is None:
+        done = ", and the head's biases are set for up to about {} candidates an image" if task.thresholds else ""
         notes.append(
-            "random weights: batch-norm statistics are the input's, and the head's biases are set for up to about "
-            f"{CANDIDATES_PER_IMAGE} candidates an image; boxes and classes mean nothing"
+            f"random weights: batch-norm statistics are the input's{done.format(CANDIDATES_PER_IMAGE)}; "
+            f"{task.meaningless} mean nothing"
         )
     return notes

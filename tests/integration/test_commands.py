@@ -259,10 +259,12 @@ def test_layers_end_with_one_line_and_nobody_is_left(number: signal.Signals, say
 
 
 def test_models_lists_ours_first(tmp_path: Path) -> None:
-    names = hwprof("models", cwd=tmp_path).stdout.split()
-    assert names[0] == "yolov7"
-    if "yolov8n" not in names:
+    lines = [line.split() for line in hwprof("models", cwd=tmp_path).stdout.splitlines()]
+    assert lines[0] == ["yolov7", "detect"]
+    if ["yolov8n-seg", "segment"] not in lines:
         require_module("ultralytics")
+    listed = json.loads(hwprof("models", "--format", "json", cwd=tmp_path).stdout)
+    assert [[one["name"], one["task"]] for one in listed] == lines
 
 
 @pytest.mark.parametrize(
@@ -288,5 +290,5 @@ def test_a_command_s_output_may_be_cut_off(tmp_path: Path) -> None:
     """``hwprof models | head -1`` ends quietly."""
     command = f"{sys.executable} -m hwprof models | head -1"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "yolov7"
+    assert done.stdout.split() == ["yolov7", "detect"]
     assert done.stderr == ""

@@ -69,7 +69,10 @@ def _prepared(model: str, imgsz: int) -> Workload:
     return workload
 
 
-@pytest.mark.parametrize(("model", "imgsz"), [("yolov7", 320), ("yolov8n", 320), ("yolo12n", 320)])
+@pytest.mark.parametrize(
+    ("model", "imgsz"),
+    [("yolov7", 320), ("yolov8n", 320), ("yolo12n", 320), ("yolo26n-seg", 320), ("yolov8n-cls", 224)],
+)
 def test_random_weights_keep_activations_normal(model: str, imgsz: int) -> None:
     """Denormal numbers cost a processor a hundred times a normal one's time: not one may occur."""
     workload = _prepared(model, imgsz)
@@ -93,7 +96,7 @@ def test_random_weights_keep_activations_normal(model: str, imgsz: int) -> None:
             call.run()
     for handle in handles:
         handle.remove()
-    assert len(spread) > 50
+    assert len(spread) > 25
     assert {name: count for name, count in denormal.items() if count} == {}
     outside = {name: value for name, value in spread.items() if not 0.02 < value < 20}
     assert not outside, f"of {len(spread)} convolutions"

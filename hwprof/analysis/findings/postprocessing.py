@@ -13,16 +13,20 @@ REMEDIES: Final = {
     "preprocess": "decode and resize in other processes (a DataLoader), or once",
     "load": "decode images in other processes (a DataLoader), or once",
     "nms": "a higher --conf: fewer candidates; agnostic or batched NMS",
+    "masks": "a higher --conf: fewer boxes, each of which has a mask",
     "postprocess": "a higher --conf: fewer candidates to decode",
     "save": "write results in another process, or not at all",
 }
+
+INNER: Final = ("nms", "masks")
+"""Stages in ``postprocess``."""
 
 
 def find(facts: Facts) -> Finding | None:
     """The largest of these stages, where it takes a share worth naming."""
     shares = {stage: facts.stages.get(stage, 0.0) for stage in REMEDIES}
-    if shares["nms"] >= 0.5 * shares["postprocess"]:
-        del shares["postprocess"]  # NMS is most of it
+    if max(shares[stage] for stage in INNER) >= 0.5 * shares["postprocess"]:
+        del shares["postprocess"]  # one of its own stages is most of it
     stage = max(shares, key=lambda one: shares[one])
     if shares[stage] < LEAST:
         return None

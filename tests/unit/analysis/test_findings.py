@@ -509,3 +509,11 @@ def test_a_kernel_names_the_layers_that_it_is_in() -> None:
 def test_an_interval_that_has_no_width_is_not_shown() -> None:
     assert percent(Share(0.0801, 0.0724, 0.0889)) == "8.0% (7.2 to 8.9%)"
     assert percent(Share(0.9531, 0.9529, 0.9533)) == "95.3%"
+
+
+@pytest.mark.parametrize("inner", ["nms", "masks"])
+def test_the_stage_within_the_postprocessing_that_is_most_of_it_is_named(inner: str) -> None:
+    (found,) = find_all(dataclasses.replace(QUIET, stages={inner: 0.3, "postprocess": 0.35}))
+    assert found.stage == inner and f"stage {inner} " in found.title
+    (found,) = find_all(dataclasses.replace(QUIET, stages={inner: 0.1, "postprocess": 0.35}))
+    assert found.stage == "postprocess"

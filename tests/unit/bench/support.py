@@ -30,6 +30,7 @@ def record(of: Case, variant: VariantRecord | None = None) -> WorkloadRecord:
         batch=of.workload.batch,
         sources=["bus.jpg", "zidane.jpg"],
         variant=variant,
+        options={"imgsz": of.workload.imgsz or 640},
     )
 
 

@@ -24,6 +24,7 @@ from tests.support.command import hwprof_here
         (("layers", "--model", "a.b:c", "--imgsz", "640", "--source", "photos"), "--source, --imgsz"),
         (("layers", "--model", "a.b:c", "--no-fuse"), "--fuse"),
         (("layers", "--model", "a.b:c", "--all-images"), "--all-images"),
+        (("layers", "--model", "yolov8n-cls", "--conf", "0.25"), "--conf"),
     ],
 )
 def test_an_option_that_nobody_heeds_is_a_usage_error(tmp_path: Path, arguments: tuple[str, ...], option: str) -> None:

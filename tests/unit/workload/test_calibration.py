@@ -35,7 +35,7 @@ def _pictures(count: int) -> list[torch.Tensor]:
     return [(smooth[index] * (1.0 - 0.15 * index)).unsqueeze(0) for index in range(count)]
 
 
-@pytest.fixture(scope="module", params=["yolov8n", "yolov10n"])
+@pytest.fixture(scope="module", params=["yolov8n", "yolov10n", "yolov8n-seg", "yolo26n-pose", "yolov8n-obb"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -43,7 +43,9 @@ def name(request: pytest.FixtureRequest) -> str:
 def _candidates(detector: Detector, batch: torch.Tensor, conf: float) -> int:
     """How many boxes pass the threshold: suppression that never suppresses."""
     with torch.inference_mode():
-        return len(postprocessing.suppress(detector, detector.module(batch), conf, 1.0)[0])
+        output = detector.module(batch)
+        boxes = output[0] if detector.task == "segment" else output
+        return len(postprocessing.suppress(detector, boxes, conf, 1.0)[0])
 
 
 @pytest.mark.parametrize("conf", [0.05, 0.25, 0.9])
@@ -63,6 +65,30 @@ def test_both_branches_of_a_dual_head_are_set() -> None:
     detector.end_to_end = True
     counts = [_candidates(detector, batch, 0.25) for batch in batches]
     assert min(counts) >= 10 and sum(counts) <= 3 * calibration.CANDIDATES_PER_IMAGE
+
+
+@pytest.mark.parametrize(
+    ("model", "end_to_end"), [("yolov8n-seg", False), ("yolo26n-seg", False), ("yolo26n-seg", True)]
+)
+def test_masks_are_about_half_of_their_boxes(model: str, end_to_end: bool) -> None:
+    detector, batches = build_detector(find_model(model), seed=0), _pictures(2)
+    calibration.calibrate(detector, batches, 0.25)
+    detector.module.end2end = end_to_end  # type: ignore[assignment]
+    detector.end_to_end = end_to_end
+    with torch.inference_mode():
+        for batch in batches:
+            (predictions, prototypes), _ = detector.module(batch)
+            (rows,) = postprocessing.suppress(detector, predictions, 0.25, 0.45)
+            logits = rows[:, 6:] @ prototypes[0].flatten(1)
+            assert len(rows) >= 5 and 0.25 < float((logits > 0).float().mean()) < 0.75
+
+
+def test_a_classifier_gets_its_statistics_alone() -> None:
+    detector = build_detector(find_model("yolov8n-cls"), seed=0)
+    before = {name: value.clone() for name, value in detector.module.named_parameters()}
+    calibration.calibrate(detector, _pictures(2), 0.25)
+    changed = {name for name, value in detector.module.named_parameters() if not torch.equal(value, before[name])}
+    assert changed and all(name.endswith("bn.bias") for name in changed)
 
 
 def test_objectness_and_class_share_the_work() -> None:

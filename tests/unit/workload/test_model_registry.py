@@ -8,7 +8,8 @@ from hwprof import packages
 from hwprof.errors import UsageError
 from hwprof.workload import model_registry
 from hwprof.workload.detector import build_detector, class_names, separate_activations
-from hwprof.workload.model_registry import DETECTION_HEADS, find_model, known_models
+from hwprof.workload.heads import task_of, why_refused
+from hwprof.workload.model_registry import find_model, known_entries, known_models
 
 
 def test_knows_ours_first_and_every_size_of_ultralytics() -> None:
@@ -20,8 +21,15 @@ def test_knows_ours_first_and_every_size_of_ultralytics() -> None:
     assert len(names) == len(set(names))
 
 
-def test_lists_only_what_the_pipeline_can_run() -> None:
-    assert not [name for name in known_models() if name.endswith(("-seg", "-cls", "-pose", "-obb"))]
+def test_lists_every_task_whose_output_is_decoded_and_no_other() -> None:
+    tasks = {entry.name: entry.task.name for entry in known_entries()}
+    for name, task in {
+        "yolov7": "detect", "yolov8n": "detect", "yolov10n": "detect", "yolov8x-seg": "segment",
+        "yolo26s-seg": "segment", "yolov9c-seg": "segment", "yolo11m-pose": "pose", "yolov8x-pose-p6": "pose",
+        "yolo26n-obb": "obb", "yolo12n-obb": "obb", "yolov8n-cls": "classify", "yolov8n-cls-resnet50": "classify",
+    }.items():  # fmt: skip
+        assert tasks[name] == task
+    assert not [name for name in tasks if name.startswith(("rtdetr", "yoloe")) or "world" in name]
 
 
 def test_without_ultralytics_what_is_to_be_installed_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,18 +45,25 @@ def test_an_unknown_model_gets_near_matches_and_where_to_look() -> None:
         find_model("yolov8nn")
 
 
-def test_a_segmentation_model_is_refused_with_the_way_round() -> None:
-    with pytest.raises(UsageError, match=r"yolov8n-seg ends in Segment.*--input-shape"):
-        find_model("yolov8n-seg")
-
-
-@pytest.mark.parametrize("name", ["rtdetr-l", "yolov8s-world"])
-def test_a_detector_with_another_head_is_not_said_to_be_none(name: str) -> None:
-    """The reason is that the pipeline does not decode what comes out; that it detects is true of it."""
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("rtdetr-l", "RTDETRDecoder, .* a transformer's queries"),
+        ("yolov8s-world", "WorldDetect, .* classes are texts"),
+        ("yoloe-26n-seg", "YOLOESegment26, .* classes are texts"),
+        ("yolo26n-sem", "SemanticSegment, .* a class for each pixel"),
+        ("yolo26n-depth", "Depth, .* a distance for each pixel"),
+        ("yolo11-cls-resnet18", "TorchVision, .* layers are torchvision's"),
+    ],
+)
+def test_what_is_not_run_is_refused_with_the_reason_and_the_way_round(name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=rf"{name} has the module {why}.*--input-shape"):
         find_model(name)
-    assert "detection" not in caught.value.message
-    assert all(head in caught.value.message for head in DETECTION_HEADS)
+
+
+def test_every_layout_of_ultralytics_has_a_task_or_is_refused_with_a_reason() -> None:
+    for head in {entry.head for entry in model_registry._entries().values()}:
+        assert (task_of(head) is None) == (why_refused(head) != why_refused("unheard of"))
 
 
 @pytest.mark.parametrize(
@@ -93,5 +108,6 @@ def test_separates_only_what_has_no_state() -> None:
 
 
 def test_class_names_are_cocos_only_for_eighty() -> None:
-    assert (class_names(80)[0], class_names(80)[5]) == ("person", "bus")
-    assert class_names(2) == {0: "0", 1: "1"}
+    assert (class_names(80, "coco.yaml")[0], class_names(80, "coco.yaml")[5]) == ("person", "bus")
+    assert class_names(2, "coco.yaml") == {0: "0", 1: "1"}
+    assert class_names(1, "no-such.yaml") == {0: "0"}

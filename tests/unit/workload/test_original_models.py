@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from hwprof.errors import UsageError
-from hwprof.workload.detector import Detector, build_detector, classes_in
+from hwprof.workload.detector import Detector, build_detector
+from hwprof.workload.head_tensors import classes_in
 from hwprof.workload.model_registry import find_model, known_models
 
 # Name: modules; millions of parameters (fused) and GFLOPs at the size, as the originals' papers and tables have them.

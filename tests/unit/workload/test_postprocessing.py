@@ -93,7 +93,10 @@ def test_boxes_go_back_to_the_images_own_pixels() -> None:
 
 def test_drawing_leaves_the_image_alone_and_marks_the_box() -> None:
     image = np.full((100, 100, 3), 255, dtype=np.uint8)
-    drawn = postprocessing.draw(image, torch.tensor([[20.0, 30.0, 80.0, 90.0, 0.5, 1.0]]), NAMES)
+    rows = torch.tensor([[20.0, 30.0, 80.0, 90.0, 0.5, 1.0]])
+    annotator = postprocessing.annotator_of(image)
+    postprocessing.label(annotator, rows[:, :4].tolist(), rows, NAMES)
+    drawn = annotator.result()
     assert image.min() == 255
     assert drawn[90, 50].tolist() != [255, 255, 255] and drawn[60, 50].tolist() == [255, 255, 255]
 

@@ -19,10 +19,33 @@ def state_of(name: str, classes: int = 7) -> dict[str, Any]:
     return build_detector(find_model(name), seed=0, draw=False, classes=classes).module.state_dict()
 
 
-@pytest.mark.parametrize("name", ["yolov5n", "yolov5n6", "yolov7-tiny", "yolov8n", "yolov10n", "yolo11s", "yolov5nu"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "yolov5n", "yolov5n6", "yolov7-tiny", "yolov8n", "yolov10n", "yolo11s", "yolov5nu", "yolov8n-seg",
+        "yolov8s-pose", "yolo26n-pose", "yolov8n-obb", "yolo12n-obb", "yolov8n-cls", "yolo11n-cls",
+    ],
+)  # fmt: skip
 def test_a_models_own_tensors_tell_which_it_is(name: str, tmp_path: Path) -> None:
     file = tmp_path / "best.pt"
     torch.save(state_of(name), file)
+    assert recognise(file) == name
+
+
+def only_known(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr(model_registry, "known_entries", lambda: [find_model(name) for name in names])
+
+
+@pytest.mark.parametrize("name", ["yolo26n-seg", "yolov10n"])
+@pytest.mark.parametrize("end_to_end", [False, True])
+def test_a_model_that_was_fused_with_one_of_its_branches_is_recognised(
+    name: str, end_to_end: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "best.pt"
+    detector = build_detector(find_model(name), seed=0, draw=False, classes=3, end_to_end=end_to_end)
+    assert detector.end_to_end == end_to_end
+    detector.fuse()
+    torch.save(detector.module.state_dict(), file)
     assert recognise(file) == name
 
 
@@ -96,7 +119,7 @@ def test_the_nearest_model_is_named_with_what_differs(
     changed: dict[str, torch.Tensor | None], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "best.pt"
-    monkeypatch.setattr(model_registry, "known_models", lambda: ["yolov7-tiny", "yolov8s", "yolov8n"])
+    only_known(monkeypatch, "yolov7-tiny", "yolov8s", "yolov8n")
     state = state_of("yolov8n") | changed
     if len(changed) > 1 and "model.0.conv.weight" in changed:
         state["model.0.bn.weight"] = torch.zeros(100)
@@ -108,7 +131,7 @@ def test_the_nearest_model_is_named_with_what_differs(
 
 def test_what_is_near_no_model_has_none_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "best.pt"
-    monkeypatch.setattr(model_registry, "known_models", lambda: ["yolov8n"])
+    only_known(monkeypatch, "yolov8n")
     torch.save({"model.0.conv.weight": torch.zeros(16, 3, 3, 3), "model.1.weight": torch.zeros(1)}, file)
     with pytest.raises(UsageError, match=r"has the tensors that .*best\.pt has\. Try"):
         recognise(file)

@@ -224,5 +224,5 @@ def test_an_input_refused_while_measuring_is_told_in_one_line(
 
 
 def test_the_note_on_random_weights_promises_no_number_of_candidates() -> None:
-    (note,) = yolo.notes_of(WorkloadSpec(model="yolov8n"), imgsz=640, stride=32)
+    (note,) = yolo.notes_of(WorkloadSpec(model="yolov8n"), find_model("yolov8n").task, asked=640, stride=32)
     assert f"up to about {CANDIDATES_PER_IMAGE} candidates" in note
