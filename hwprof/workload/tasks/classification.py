@@ -49,7 +49,7 @@ class Classification:
         for likely, number in found.tolist():
             text = f"{self._named(number)} {likely:.2g}"
             (_, height), below = require_cv2().getTextSize(text, 0, annotator.sf, annotator.tf)
-            bottom += height + below
+            bottom += height + 2 * below  # also what hangs below the line before
             annotator.text((margin, bottom), text, box_color=BACKGROUND)
         drawn: Image = annotator.result()
         return drawn
