@@ -45,12 +45,11 @@ class Classification:
         """With the classes' names and probabilities in its corner, a line each."""
         annotator = postprocessing.annotator_of(image)
         margin = max(round(image.shape[0] * MARGIN), 1)
-        bottom = margin
-        for likely, number in found.tolist():
-            text = f"{self._named(number)} {likely:.2g}"
-            (_, height), below = require_cv2().getTextSize(text, 0, annotator.sf, annotator.tf)
-            bottom += height + below
-            annotator.text((margin, bottom), text, box_color=BACKGROUND)
+        texts = [f"{self._named(number)} {likely:.2g}" for likely, number in found.tolist()]
+        sizes = [require_cv2().getTextSize(text, 0, annotator.sf, annotator.tf) for text in texts]
+        line = max(height + 2 * below for (_, height), below in sizes)  # also what hangs below the line before
+        for number, text in enumerate(texts, start=1):
+            annotator.text((margin, margin + number * line), text, box_color=BACKGROUND)
         drawn: Image = annotator.result()
         return drawn
 
