@@ -1,4 +1,4 @@
-"""The detection pipeline: load, preprocess, inference, postprocess (with nms inside), save.
+"""The detection pipeline behind what is read: preprocess, inference, postprocess (with nms inside), save.
 
 The stage ``save`` draws the boxes and encodes the picture in every iteration, so that iterations are alike; the file is
 written only where the caller names a folder.
@@ -7,18 +7,17 @@ written only where the caller names a folder.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.workload import postprocessing
 from hwprof.workload.detector import Detector
-from hwprof.workload.images import Image, read_image
-from hwprof.workload.libraries import require_cv2, require_ultralytics
+from hwprof.workload.images import Image
+from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.protocol import Outputs, Stages
+from hwprof.workload.sources.protocol import Pictures, Shape
 from hwprof.workload.tensors import refused
 
 
@@ -33,12 +32,10 @@ class Pipeline:
         self._letterbox_class: Any = require_ultralytics("data.augment").LetterBox
 
     def run(
-        self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None, outputs: Outputs | None = None
+        self, images: Sequence[Image], stages: Stages, pictures: Pictures, outputs: Outputs | None = None
     ) -> list[torch.Tensor]:
-        """One batch through all stages: each image's boxes, (n, 6), in its own pixels. ``targets``: where to write the
-        drawn pictures, if at all; ``outputs`` is shown what the model gave, and the boxes."""
-        with stages("load"):
-            images = [read_image(path) for path in paths]
+        """One batch through all stages: each image's boxes, (n, 6), in its own pixels. ``pictures`` gets the drawn
+        ones; ``outputs`` is shown what the model gave, and the boxes."""
         with stages("preprocess"):
             batch = self.preprocess(images)
         with stages("inference"):
@@ -49,7 +46,7 @@ class Pipeline:
             height, width = batch.shape[-2:]
             postprocessing.to_image_pixels(boxes, (height, width), images)
         with stages("save"):
-            self._save(images, boxes, targets)
+            self._save(images, boxes, pictures)
         if outputs is not None:
             outputs((output, boxes))
         return boxes
@@ -66,7 +63,7 @@ class Pipeline:
         planes = np.ascontiguousarray(stacked[..., ::-1].transpose(0, 3, 1, 2))
         return torch.from_numpy(planes).float().div_(255.0)
 
-    def shape_of(self, sizes: Sequence[tuple[int, int]]) -> tuple[int, int, int, int]:
+    def shape_of(self, sizes: Sequence[tuple[int, int]]) -> Shape:
         """The shape that ``preprocess`` gives images of these heights and widths."""
         height = width = self._imgsz
         if len(set(sizes)) == 1:
@@ -84,15 +81,6 @@ class Pipeline:
         except RuntimeError as error:  # a shape that the model cannot take, or no memory
             raise refused("the model", batch, error) from error
 
-    def _save(self, images: Sequence[Image], boxes: Sequence[torch.Tensor], targets: Sequence[Path] | None) -> None:
-        cv2 = require_cv2()
-        for index, (image, found) in enumerate(zip(images, boxes, strict=True)):
-            _, encoded = cv2.imencode(".jpg", postprocessing.draw(image, found, self._detector.names))
-            if targets is None:
-                continue
-            try:
-                targets[index].write_bytes(encoded.tobytes())
-            except OSError as error:
-                if is_full_disk(error):
-                    raise FullDiskError(str(targets[index])) from error
-                raise HwprofError(f"cannot write {targets[index]}: {error.strerror}") from error
+    def _save(self, images: Sequence[Image], boxes: Sequence[torch.Tensor], pictures: Pictures) -> None:
+        for image, found in zip(images, boxes, strict=True):
+            pictures.write(postprocessing.draw(image, found, self._detector.names))

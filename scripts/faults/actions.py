@@ -17,7 +17,8 @@ def weights(path: str) -> None:
 
 def pictures(source: str) -> None:
     """Finds and decodes what ``--source`` names."""
-    from hwprof.workload.images import find_images, read_image
+    from hwprof.workload.images import read_image
+    from hwprof.workload.sources.image_paths import find_images
 
     for path in find_images(source):
         read_image(path)
