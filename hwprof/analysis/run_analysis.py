@@ -345,7 +345,7 @@ class RunAnalysis:
             return Unavailable("no pass was completed")
         if not workload.sources:
             return Unavailable("the workload counts no images")
-        return throughput(self.measured.spans, self.measured.attribution, len(workload.sources))
+        return throughput(self.measured.spans, self.measured.attribution.iterations, len(workload.sources))
 
     @cached_property
     def roofline(self) -> RunRoofline | Unavailable:

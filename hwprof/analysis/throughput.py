@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from hwprof.analysis.attribution import Attribution
+from hwprof.analysis.iterations import Iterations
+from hwprof.analysis.owners import INFERENCE
 from hwprof.unavailable import Unavailable
 
 
@@ -20,10 +21,10 @@ class Throughput(NamedTuple):
     end_to_end_per_s: float
 
 
-def throughput(spans: pl.DataFrame, attribution: Attribution, images: int) -> Throughput | Unavailable:
+def throughput(spans: pl.DataFrame, iterations: Iterations, images: int) -> Throughput | Unavailable:
     """``spans``: of a pass, as the table has them; ``images``: of an iteration, more than none."""
-    timed = spans.filter(pl.col("iteration").is_in(list(attribution.iterations.timed)))
-    inference_ns = _median_ns(timed, (pl.col("kind") == "stage") & (pl.col("path") == attribution.whole))
+    timed = spans.filter(pl.col("iteration").is_in(list(iterations.timed)))
+    inference_ns = _median_ns(timed, (pl.col("kind") == "stage") & (pl.col("path") == INFERENCE))
     iteration_ns = _median_ns(timed, pl.col("kind") == "iteration")
     if not inference_ns or not iteration_ns:
         return Unavailable("iterations without the stage inference")

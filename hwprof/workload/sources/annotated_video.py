@@ -79,7 +79,7 @@ class AnnotatedVideo:
 
     def _opened_at(self, file: Path, size: tuple[int, int]) -> Any:
         cv2 = require_cv2()
-        writer = cv2.VideoWriter(str(file), cv2.CAP_FFMPEG, cv2.VideoWriter_fourcc(*CODEC), self._fps, size)
+        writer = cv2.VideoWriter(str(file), cv2.CAP_FFMPEG, cv2.VideoWriter.fourcc(*CODEC), self._fps, size)
         if writer.isOpened():
             return writer
         if not os.access(file.parent, os.W_OK):

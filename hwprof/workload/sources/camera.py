@@ -27,6 +27,8 @@ from hwprof.workload.sources.protocol import More, Shape, ShapeOf
 
 NAMED: Final = re.compile(r"(?:camera:|/dev/video)(\d{1,3})")
 
+NODE: Final = re.compile(r"video(\d{1,3})")
+
 DEVICES: Final = Path("/dev")
 """Where video4linux has them."""
 
@@ -123,6 +125,6 @@ class Camera:
             )
         there: list[int] = []
         with suppress(OSError):
-            there = sorted(int(found[1]) for path in DEVICES.iterdir() if (found := NAMED.fullmatch(str(path))))
+            there = sorted(int(found[1]) for path in DEVICES.iterdir() if (found := NODE.fullmatch(path.name)))
         others = " or ".join(f"camera:{number}" for number in there)
         return UsageError(f"there is no camera {device}", others or "connect one, or name images or a video")
