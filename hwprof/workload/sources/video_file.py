@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from hwprof.data_files import read_toml
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import printable
 from hwprof.run.manifest import VideoRecord
@@ -20,17 +16,9 @@ from hwprof.workload.libraries import MOST_PIXELS, require_cv2
 
 ANOTHER: Final = "another video, or repair it: ffmpeg -i IN OUT.mp4"
 
-OPTIONS: Final = "OPENCV_FFMPEG_CAPTURE_OPTIONS"
-"""A variable of the environment: OpenCV hands what it says to FFmpeg whenever it opens a video."""
-
 MOST_FPS: Final = 1_000.0
 MOST_FRAMES: Final = (1 << 31) - 1
 """A header that claims more knows nothing."""
-
-
-class _Formats(msgspec.Struct, forbid_unknown_fields=True):
-    demuxers: list[str]
-    protocols: list[str]
 
 
 class VideoFile:
@@ -44,7 +32,6 @@ class VideoFile:
         self._read = 0
         _require_regular(path)
         cv2 = require_cv2()
-        _restrict()
         with silent_libraries():  # FFmpeg
             self._capture: Any = cv2.VideoCapture(
                 str(path.absolute()), cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, 1]
@@ -106,11 +93,3 @@ def _require_regular(path: Path) -> None:
         open_regular(path).close()
     except OSError as error:
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _restrict() -> None:
-    """FFmpeg opens what a file names, other files and addresses, where the file is a play list; it may not, unless the
-    user wants other options."""
-    formats = read_toml(__name__, "video_formats.toml", _Formats)
-    allowed = f"protocol_whitelist;{','.join(formats.protocols)}|format_whitelist;{','.join(formats.demuxers)}"
-    os.environ.setdefault(OPTIONS, allowed)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from hwprof.analysis.iterations import select
 from hwprof.analysis.throughput import Throughput, throughput
 from hwprof.unavailable import Unavailable
@@ -27,7 +29,7 @@ def test_images_over_the_medians() -> None:
     found = _found("inference")
     assert isinstance(found, Throughput)
     assert (found.images, found.inference_ns, found.iteration_ns) == (2, 60.0, 200.0)
-    assert (found.inference_per_s, found.end_to_end_per_s) == (2 / 60e-9, 2 / 200e-9)
+    assert (found.inference_per_s, found.end_to_end_per_s) == pytest.approx((2 / 60e-9, 2 / 200e-9))
 
 
 def test_without_the_stage_there_is_no_rate_of_it() -> None:
