@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hwprof.errors import HwprofError, UsageError, first_line
-from hwprof.printable import as_written, is_text
+from hwprof.printable import as_written, is_text, printable
 from hwprof.run.regular_files import is_regular, read_regular
+from hwprof.workload.checkpoints import LONGEST_NAME
 from hwprof.workload.detector import MOST_CLASSES
 from hwprof.workload.sources.image_paths import SUFFIXES, is_there, only_images
 
@@ -139,12 +140,16 @@ def _listed(file: Path, roots: Sequence[Path]) -> list[Path]:
 
 
 def _class_names(names: Any, file: Path) -> list[str] | None:
-    """Of a list, or of a dictionary by number."""
+    """Of a list, or of a dictionary by number: printable, since halves of characters end OpenCV that draws them."""
     if names is None or names in NOTHING:
         return None
     if isinstance(names, dict):
         numbers = [str(number) for number in range(len(names))]
         names = [names[number] for number in numbers] if names.keys() == set(numbers) else None
-    if isinstance(names, list) and len(names) <= MOST_CLASSES and all(isinstance(name, str) for name in names):
-        return names
+    if isinstance(names, list) and len(names) <= MOST_CLASSES and all(_is_name(name) for name in names):
+        return [printable(name) for name in names]
     raise UsageError(f"{file}: names is no list of classes, nor their names by number from 0", CORRECT)
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and len(name) <= LONGEST_NAME

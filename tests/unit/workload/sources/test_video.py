@@ -193,3 +193,12 @@ def test_a_name_that_looks_like_a_pattern_or_an_address_is_a_file(
     for name in ("shot-%02d.mp4", "concat:a|b.mp4"):
         write_video(tmp_path / "a.mp4", frames=3).rename(name)
         assert len(list(taken(Path(name)).read(stages))) == 3
+
+
+def test_the_calling_thread_decodes(tmp_path: Path, stages: RecordedStages) -> None:
+    """FFmpeg would begin as many threads as there are processors, which go on in the other stages."""
+    found = taken(write_video(tmp_path / "a.mkv", size=(640, 480)))
+    before = len(list(Path("/proc/self/task").iterdir()))
+    frames = found.read(stages)
+    next(frames)
+    assert len(list(Path("/proc/self/task").iterdir())) == before
