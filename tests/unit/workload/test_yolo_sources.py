@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload import yolo
 from hwprof.workload.detector import build_detector
 from hwprof.workload.factory import build
+from hwprof.workload.fingerprint import fingerprint
 from hwprof.workload.libraries import require_cv2
 from hwprof.workload.model_registry import find_model
+from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.recorded_stages import RecordedStages
 from tests.support.videos import fps_of, frames_of, write_video
@@ -86,13 +89,15 @@ def test_images_are_no_video(pictures: Path) -> None:
 
 
 class _Camera:
-    """Gives noise, the next one each time."""
+    """Gives noise, another one each time."""
 
-    def __init__(self, number: int, _: int) -> None:
-        self._random = np.random.default_rng(number)
+    random = np.random.default_rng(0)
+
+    def __init__(self, *_: int) -> None:
+        pass
 
     def read(self) -> tuple[bool, object]:
-        return True, self._random.integers(0, 255, (48, 64, 3), dtype=np.uint8)
+        return True, self.random.integers(0, 255, (48, 64, 3), dtype=np.uint8)
 
     def get(self, _: int) -> float:
         return 0.0
@@ -112,6 +117,23 @@ def test_everything_behind_a_camera_is_timed(monkeypatch: pytest.MonkeyPatch, st
     before = workload.results()
     workload.iterate(stages, None)
     assert workload.results() == before
+
+
+def test_passes_have_the_same_frames_of_a_camera(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(require_cv2(), "VideoCapture", _Camera)
+    spec = WorkloadSpec(model="yolov8n", source="camera:0", imgsz=64, forwards=5)
+    found = []
+    with tempfile.TemporaryFile() as file:
+        for _ in range(2):
+            shared = SharedWeights(file.fileno())
+            workload = build(spec, shared)
+            workload.prepare()
+            found.append(fingerprint(workload))
+            shared.confirm(found[-1]["weights"])
+    assert found[0] == found[1]
+    alone = build(spec)
+    alone.prepare()
+    assert fingerprint(alone)["inputs"] != found[0]["inputs"]
 
 
 def _dataset(pictures: Path, tmp_path: Path, classes: int) -> Path:
