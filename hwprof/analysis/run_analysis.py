@@ -22,6 +22,7 @@ from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, instrumented_counts
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass, with_same_counters
 from hwprof.analysis.loaded_pass import LoadedPass, on_these
+from hwprof.analysis.throughput import Throughput, throughput
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -335,6 +336,16 @@ class RunAnalysis:
         from hwprof.analysis.block_budgets import block_budgets
 
         return block_budgets(self.thread_times, self.modules)
+
+    @cached_property
+    def throughput(self) -> Throughput | Unavailable:
+        """How many images a second the main pass did."""
+        workload = self.run.manifest.workload
+        if self.measured is None or workload is None:
+            return Unavailable("no pass was completed")
+        if not workload.sources:
+            return Unavailable("the workload counts no images")
+        return throughput(self.measured.spans, self.measured.attribution.iterations, len(workload.sources))
 
     @cached_property
     def roofline(self) -> RunRoofline | Unavailable:

@@ -115,9 +115,8 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
     of_whole = by_type.get(types.get(None, FLOAT32))
     gemm = of_whole.gemm_gflops if of_whole is not None and not peaks.disturbed else None
     order = sorted(rows, key=lambda owner: -(rows[owner]["time_median_ns"] or 0.0))
-    time_ns = rows.get(WHOLE, {}).get("time_median_ns")
     analytic = rows.get(WHOLE, {}).get("gflops")
-    images = len(workload.sources)
+    rates = analysis.throughput
     return RunRoofline(
         threads=threads,
         measured=peaks.created,
@@ -128,7 +127,7 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
         analytic_gflops=analytic,
         share_of_gemm=analytic / gemm if analytic and gemm else None,
         others_share=peaks.others_share,
-        images_per_s=images / time_ns * 1e9 if images and time_ns else None,
+        images_per_s=None if isinstance(rates, Unavailable) else rates.inference_per_s,
         whole=found.get(WHOLE),
         rows=[found[owner] for owner in order if owner not in (WHOLE, UNATTRIBUTED) and rows[owner]["time_median_ns"]],
     )

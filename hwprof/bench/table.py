@@ -90,7 +90,8 @@ def _least(header: str) -> int | None:
 
 
 def _name(row: Row) -> str:
-    words = [row.model, row.variant, *(str(one) for one in (row.imgsz, row.batch) if one is not None)]
+    sizes = [str(row.imgsz)] if row.imgsz is not None else []
+    words = [row.model, row.variant, *sizes, *([f"b{row.batch}"] if row.batch is not None else [])]
     return one_line(" ".join(words))
 
 

@@ -56,12 +56,14 @@ _OPTIONS = (
     click.option(
         "--source",
         metavar="PATH",
-        help="An image, a folder or a glob. Default: the two photographs that ultralytics carries.",
+        help="An image, a folder, a glob, a video, a dataset's data.yaml or data.yaml:train, or camera:0. Default: the"
+        " two photographs that ultralytics carries.",
     ),
     click.option(
         "--all-images",
         is_flag=True,
-        help="Each iteration takes every image. Default: of a large source as many as take a second, of each shape.",
+        help="Each iteration takes every image, or frame. Default: of a large source as many as take a second, of each"
+        " shape.",
     ),
     click.option("--input-shape", metavar="N,C,H,W", help="Of a model of your own with one input, e.g. 1,3,224,224."),
     click.option(

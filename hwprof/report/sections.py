@@ -73,6 +73,7 @@ SECTIONS: Final = (
     Section("noise", ("document",)),  # the text's header shows it, and the next two
     Section("overhead", ("document",)),
     Section("cpu_time", ("document",)),
+    Section("throughput", ("document",)),  # the first screen and the header show it
     Section("findings"),
     Section("stages"),
     Section("over_time"),

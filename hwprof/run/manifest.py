@@ -246,6 +246,16 @@ class PassRecord(msgspec.Struct, kw_only=True):
         return self.reason or (UNFINISHED if self.status == "running" else None)
 
 
+class VideoRecord(msgspec.Struct, kw_only=True, frozen=True):
+    """What a video, or a camera, says of itself."""
+
+    width: int  # of a frame, pixels
+    height: int
+    fps: float | None = None  # frames a second; null: it does not say
+    frames: Amount | None = None  # counted where all were decoded, else by its header; null: not known, or a camera's
+    codec: str | None = None  # four letters, "h264"; null: it does not say
+
+
 class WorkloadRecord(msgspec.Struct, kw_only=True):
     """What was measured."""
 
@@ -262,6 +272,7 @@ class WorkloadRecord(msgspec.Struct, kw_only=True):
     sources: list[str] = []  # of an iteration
     images_there: Amount | None = None  # of which those were taken; null: all of them
     more_pixels: float | None = None  # by which share those have more pixels on average than all there; null: not known
+    video: VideoRecord | None = None  # that the sources are frames of; null: they are images
     forwards: Amount | None = None  # of an iteration
     variant: VariantRecord | None = None  # null: the model as it is
     results: list[str] = []  # one line an image: "bus.jpg 640x480: 12 boxes"

@@ -27,7 +27,7 @@ from hwprof.workload.tensors_only import scanned
 _STATE_KEYS = ("ema", "model", "model_state_dict", "state_dict")
 """Where training scripts put the weights, the best first."""
 
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
 """Of a class."""
 
 ZIP = b"PK\x03\x04"
@@ -245,13 +245,13 @@ def _find_layout(content: Any) -> tuple[str, dict[str, Any]]:
             kept = own.get("yaml")
             said: dict[str, Any] = kept if isinstance(kept, dict) else {}
             for name in (own.get("yaml_file"), said.get("yaml_file")):
-                if type(name) is str and len(name) <= _LONGEST_NAME:
+                if type(name) is str and len(name) <= LONGEST_NAME:
                     return name, said
     return "", {}
 
 
 def _is_name(number: Any, name: Any) -> bool:
-    return type(number) is int and type(name) is str and len(name) <= _LONGEST_NAME
+    return type(number) is int and type(name) is str and len(name) <= LONGEST_NAME
 
 
 def _is_fused(state: StateDict) -> bool:

@@ -1,36 +1,20 @@
-"""Images: finding them, reading them, and letting out whatever goes wrong in one line."""
+"""Images: reading them, and letting out whatever goes wrong in one line."""
 
 from __future__ import annotations
 
-import difflib
-import errno
-import glob
 import os
 import warnings
-from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.printable import as_written, is_text
-from hwprof.run.regular_files import is_regular, open_regular, read_regular
+from hwprof.run.regular_files import open_regular, read_regular
 from hwprof.silence import silent_libraries
-from hwprof.workload.libraries import require_cv2, ultralytics_folder
-
-SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
-
-
-NEAR = 3
-"""How many names are told to somebody who misspelt one."""
-
-GIVEN = "a file, a folder of images or a quoted pattern; without --source two photographs are taken"
-"""What --source takes."""
+from hwprof.workload.libraries import require_cv2
 
 GIVEN_IMAGE = "take it out, or name JPEG or PNG files with --source"
-NO_IMAGE = "name a folder, a file or a pattern with images: --source 'photos/*.jpg'"
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """How one begins."""
@@ -47,74 +31,6 @@ LARGEST_FILE = 1 << 30
 
 Image = np.ndarray[Any, np.dtype[np.uint8]]
 """(H, W, 3), blue first, as OpenCV has them."""
-
-
-def find_images(source: str | None) -> list[Path]:
-    """The images that a file, folder or glob names, in the order of their names; without one, ultralytics' photographs.
-
-    Raises ``UsageError`` where there is nothing to read.
-    """
-    if source is None:
-        return _default_images()
-    try:
-        path = Path(source).expanduser()
-    except RuntimeError:  # of a user that there is not
-        path = Path(source)
-    if path.is_dir():
-        images = _only_images(path.iterdir())
-        if not images:
-            raise UsageError(f"the folder {source} holds no image ({', '.join(sorted(SUFFIXES))})", NO_IMAGE)
-        return images
-    if path.exists():
-        return [path]
-    if path.is_symlink():
-        raise UsageError(f"{source} is a link {_leads_to(path)}", _instead(path))
-    if glob.has_magic(source):
-        matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 Path.glob takes no absolute pattern
-        images = _only_images(Path(match) for match in matches)
-        if not images:
-            raise _no_image(source, path, matches)
-        return images
-    raise UsageError(f"there is no file or folder {source}", _instead(path))
-
-
-def _leads_to(link: Path) -> str:
-    """Of a link that leads to no file and no folder."""
-    try:
-        link.stat()
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return "to itself"
-        if error.errno != errno.ENOENT:
-            return f"that cannot be followed: {error.strerror}"
-    return "to nowhere"
-
-
-def _instead(missing: Path) -> str:
-    """What is there that is spelt much like it; else what one can give."""
-    folder = next((parent for parent in missing.parents if parent.is_dir()), None)
-    names: list[str] = []
-    if folder == missing.parent:
-        with suppress(OSError):
-            names = [path.name for path in folder.iterdir() if path.is_dir() or _is_image(path)]
-    near = difflib.get_close_matches(missing.name, sorted(names), n=NEAR)
-    if near:
-        return f"did you mean {' or '.join(str(missing.with_name(name)) for name in near)}?"
-    return GIVEN
-
-
-def _no_image(source: str, pattern: Path, matches: list[str]) -> UsageError:
-    """Why a pattern gives none, and what there is instead where it looks."""
-    message = f"no image matches {source}"
-    folder = Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
-    if not folder.is_dir():
-        return UsageError(f"{message}: there is no folder {folder}", GIVEN)
-    with suppress(OSError):
-        suffixes = sorted({path.suffix for path in folder.iterdir() if _is_image(path)})
-        if suffixes:
-            return UsageError(message, " or ".join(f"'{folder / '*'}{suffix}'" for suffix in suffixes[:NEAR]))
-    what = f"what it matches has no image's suffix ({', '.join(sorted(SUFFIXES))})" if matches else "nothing does"
-    return UsageError(f"{message}: {what}", GIVEN)
 
 
 def read_image(path: Path) -> Image:
@@ -174,24 +90,3 @@ def _claims_more(data: bytes) -> bool:
         if kind == b"IEND":
             break
     return False
-
-
-def _is_image(path: Path) -> bool:
-    """By its suffix: a regular file, or a link to one."""
-    return path.suffix.lower() in SUFFIXES and is_regular(path)
-
-
-def _only_images(paths: Any) -> list[Path]:
-    images = sorted(path for path in paths if _is_image(path))
-    for image in images:
-        if not is_text(image.name):  # what came of it could be kept in no file
-            raise UsageError(f"the name of the image {as_written(str(image))} is not UTF-8", "rename it")
-    return images
-
-
-def _default_images() -> list[Path]:
-    folder = ultralytics_folder()
-    images = _only_images((folder / "assets").glob("*")) if folder is not None else []
-    if not images:
-        raise UsageError("there is no image to work on", "name one with --source")
-    return images

@@ -7,8 +7,12 @@ import importlib.util
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Final
+
+import msgspec
 
 from hwprof import packages
+from hwprof.data_files import read_toml
 from hwprof.errors import HwprofError, first_line
 
 _ULTRALYTICS_ENVIRONMENT = {
@@ -22,9 +26,20 @@ MOST_PIXELS = 1 << 28
 """That an image may have: 800 MB, from a file of a few kilobytes. ``OPENCV_IO_MAX_IMAGE_PIXELS`` allows more."""
 
 
+VIDEO_OPTIONS: Final = "OPENCV_FFMPEG_CAPTURE_OPTIONS"
+"""A variable of the environment: OpenCV hands what it says to FFmpeg whenever it opens a video."""
+
+
+class _VideoFormats(msgspec.Struct, forbid_unknown_fields=True):
+    demuxers: list[str]
+    protocols: list[str]
+
+
 def require_cv2() -> ModuleType:
     """OpenCV; raises ``HwprofError`` with the way to get it, or the system libraries it needs."""
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(MOST_PIXELS))  # read when it is loaded
+    if VIDEO_OPTIONS not in os.environ:
+        os.environ[VIDEO_OPTIONS] = _restricted()
     try:
         return importlib.import_module("cv2")
     except ModuleNotFoundError as error:
@@ -59,6 +74,12 @@ def ultralytics_folder() -> Path | None:
     if found is None or found.origin is None:
         return None
     return Path(found.origin).parent
+
+
+def _restricted() -> str:
+    """FFmpeg opens the files and addresses that a play list names; it may not, unless the user wants other options."""
+    formats = read_toml(__name__, "video_formats.toml", _VideoFormats)
+    return f"protocol_whitelist;{','.join(formats.protocols)}|format_whitelist;{','.join(formats.demuxers)}"
 
 
 def _missing_yolo_extra(error: ModuleNotFoundError) -> HwprofError:

@@ -1,4 +1,4 @@
-"""The pipeline: load, preprocess, inference, postprocess (with the task's own stages inside), save.
+"""The pipeline behind what is read: preprocess, inference, postprocess (with the task's own stages inside), save.
 
 The stage ``save`` draws what was found and encodes the picture in every iteration, so that iterations are alike; the
 file is written only where the caller names a folder.
@@ -7,16 +7,14 @@ file is written only where the caller names a folder.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.workload.detector import Detector
-from hwprof.workload.images import Image, read_image
-from hwprof.workload.libraries import require_cv2
+from hwprof.workload.images import Image
 from hwprof.workload.protocol import Outputs, Stages
+from hwprof.workload.sources.protocol import Pictures
 from hwprof.workload.tasks.choice import make_task
 from hwprof.workload.tensors import refused
 
@@ -33,12 +31,10 @@ class Pipeline:
         self.boxes = self._task.boxes
 
     def run(
-        self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None, outputs: Outputs | None = None
+        self, images: Sequence[Image], stages: Stages, pictures: Pictures, outputs: Outputs | None = None
     ) -> list[torch.Tensor]:
-        """One batch through all stages: of each image what ``summary`` needs. ``targets``: where to write the drawn
-        pictures, if at all; ``outputs`` is shown what the model gave, and what was found."""
-        with stages("load"):
-            images = [read_image(path) for path in paths]
+        """One batch through all stages: of each image what ``summary`` needs. ``pictures`` gets the drawn ones;
+        ``outputs`` is shown what the model gave, and what was found."""
         with stages("preprocess"):
             batch = self.preprocess(images)
         with stages("inference"):
@@ -47,7 +43,7 @@ class Pipeline:
             height, width = batch.shape[-2:]
             found = self._task.postprocess(output, (height, width), images, stages)
         with stages("save"):
-            self._save(images, found, targets)
+            self._save(images, found, pictures)
         if outputs is not None:
             outputs((output, found))
         return [self._task.kept(one) for one in found]
@@ -58,15 +54,6 @@ class Pipeline:
         except RuntimeError as error:  # a shape that the model cannot take, or no memory
             raise refused("the model", batch, error) from error
 
-    def _save(self, images: Sequence[Image], found: Sequence[Any], targets: Sequence[Path] | None) -> None:
-        cv2 = require_cv2()
-        for index, (image, one) in enumerate(zip(images, found, strict=True)):
-            _, encoded = cv2.imencode(".jpg", self._task.draw(image, one))
-            if targets is None:
-                continue
-            try:
-                targets[index].write_bytes(encoded.tobytes())
-            except OSError as error:
-                if is_full_disk(error):
-                    raise FullDiskError(str(targets[index])) from error
-                raise HwprofError(f"cannot write {targets[index]}: {error.strerror}") from error
+    def _save(self, images: Sequence[Image], found: Sequence[Any], pictures: Pictures) -> None:
+        for image, one in zip(images, found, strict=True):
+            pictures.write(self._task.draw(image, one))

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from hwprof.errors import HwprofError
+from hwprof.workload.sources.kept_frames import KeptFrames
 
 _HEADER_BYTES: Final = 64
 """``format version, CRC of names and shapes, checksum of the prepared weights, whether these were fused``, padded;
@@ -37,6 +38,11 @@ class SharedWeights:
         header = os.pread(descriptor, _HEADER_BYTES, 0).rstrip(b"\0").decode("ascii", "replace").split()
         self._header = header if len(header) == 4 and header[0] == _VERSION else None
         self._loaded = False
+
+    @property
+    def frames(self) -> KeptFrames:
+        """A camera's, in the same file."""
+        return KeptFrames(self._descriptor)
 
     @property
     def available(self) -> bool:

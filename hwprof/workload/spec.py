@@ -33,7 +33,7 @@ class WorkloadSpec(msgspec.Struct, kw_only=True, frozen=True):
 
     model: str  # registry name ("yolov7", "yolov8n") or "package.module:factory"
     weights: str | None = None
-    source: str | None = None  # file, folder or glob; None: the photographs in ultralytics' wheel
+    source: str | None = None  # what --source names; None: the photographs in ultralytics' wheel
     inputs: tuple[InputSpec, ...] = ()  # user's models: instead of the factory's own
     imgsz: int | None = None  # None: what the published models of the task are trained with
     batch: int = 1

@@ -1,11 +1,11 @@
-"""The built-in workload: images through a YOLO pipeline."""
+"""The built-in workload: images, or frames of a video, through a YOLO pipeline."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -19,14 +19,15 @@ from hwprof.workload.checkpoints import Weights, read_checkpoint
 from hwprof.workload.detector import Detector, build_detector
 from hwprof.workload.head_tensors import HeadForm, form_in
 from hwprof.workload.heads import TaskEntry
-from hwprof.workload.image_sample import FEW, enough, in_proportion, more_pixels
-from hwprof.workload.images import find_images, read_image, size_of
 from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.preprocessing import Shape
 from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.shared_weights import SharedWeights
+from hwprof.workload.sources.finding import find_source
+from hwprof.workload.sources.image_sample import enough
+from hwprof.workload.sources.protocol import More, Source, Taken
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import refused, shape_text
 from hwprof.workload.thread_number import set_threads
@@ -58,6 +59,7 @@ class YoloWorkload:
                 raise UsageError(f"{option} {value:g}: a threshold lies between 0 and 1")
         self._spec = spec
         self._shared = shared if spec.weights is None else None
+        self._kept_frames = shared.frames if shared is not None else None
         self._entry = find_model(spec.model)
         self.modules = {}
         self._found: list[torch.Tensor] = []
@@ -66,29 +68,26 @@ class YoloWorkload:
         """Builds, initialises or loads, and fuses the model, and reads every image of an iteration once."""
         spec = self._spec
         set_threads(spec.threads)
-        images = find_images(spec.source)
-        self._names = Counter(path.stem for path in images)
+        source = find_source(spec, self._kept_frames)
         loaded = spec.weights is not None or (self._shared is not None and self._shared.available)
         checkpoint = read_checkpoint(Path(spec.weights)) if spec.weights is not None else None
-        detector = self._build(checkpoint, draw=values and not loaded)
+        detector = self._build(checkpoint, source, draw=values and not loaded)
         unfused = _parameters(detector)
         task = self._entry.task
         asked = spec.imgsz or task.image_size
         imgsz = math.ceil(asked / detector.stride) * detector.stride
         self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
-        batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
-        shapes = self._shapes(batches)
-        first = self._take(batches, shapes, range(FEW, FEW + 1))
+        first = self._take(source.few(self._pipeline.shape_of))
         fused = ((values or checkpoint is not None) and self._weigh(detector, first, checkpoint)) or spec.fuse
         unsound = not_finite.told(detector.module) if checkpoint is not None else None
         if spec.fuse:
             detector.fuse()
         self._detector = detector
         self.modules = {"": detector.module}
-        if shapes is not None:
+        if more := source.more():
             pixels = math.prod if values else _one  # without values only shapes matter
-            self._take(batches, shapes, self._numbers(shapes, values=values), pixels)
-        taken = [path for batch in self._batches for path in batch]
+            self._take(source.take(self._numbers(more, values=values), pixels))
+        taken = self._taken
         return WorkloadRecord(
             name=spec.model,
             kind="yolo",
@@ -100,21 +99,23 @@ class YoloWorkload:
             threads=torch.get_num_threads(),
             batch=spec.batch,
             input_shapes=list(dict.fromkeys(shape_text(batch) for batch in self._inputs)),
-            sources=[str(path) for path in taken],
-            images_there=len(images) if len(taken) < len(images) else None,
-            more_pixels=self._more_pixels if len(taken) < len(images) else None,
-            forwards=len(self._batches),
-            notes=notes_of(spec, task, asked, detector.stride),
+            sources=list(taken.sources),
+            images_there=taken.there,
+            more_pixels=taken.more_pixels,
+            video=source.described(),
+            forwards=len(taken.names),
+            notes=[*notes_of(spec, task, asked, detector.stride), *taken.notes],
             options={"imgsz": imgsz, **_thresholds(spec, task), "seed": spec.seed},
         )
 
     def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
-        """Every image once; drawn pictures go into ``save_to`` under the image's own name, as JPEG."""
+        """Every image once; drawn pictures go into ``save_to`` under the image's own name, as JPEG, frames as a
+        video."""
         found: list[torch.Tensor] = []
-        with torch.inference_mode():
-            for number, batch in enumerate(self._batches):
-                targets = self._targets(number, save_to) if save_to is not None else None
-                found += self._pipeline.run(batch, stages, targets, outputs)
+        batches = self._taken.read(stages)
+        with torch.inference_mode(), closing(self._taken.pictures(save_to)) as pictures:
+            for images in batches:
+                found += self._pipeline.run(images, stages, pictures, outputs)
         self._found = found
 
     def forwards(self) -> list[Call]:
@@ -128,9 +129,9 @@ class YoloWorkload:
         Without the classes where the weights are random, as they mean nothing then.
         """
         places = [
-            (path.name, f"{inputs.shape[-2]}x{inputs.shape[-1]}")
-            for batch, inputs in zip(self._batches, self._inputs, strict=True)
-            for path in batch
+            (name, f"{inputs.shape[-2]}x{inputs.shape[-1]}")
+            for batch, inputs in zip(self._taken.names, self._inputs, strict=True)
+            for name in batch
         ]
         named = self._spec.weights is not None
         return [
@@ -144,18 +145,11 @@ class YoloWorkload:
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
 
-    def _shapes(self, batches: Sequence[Sequence[Path]]) -> list[Shape] | None:
-        """The input shape of each batch; None where all of them are taken."""
-        if self._spec.all_images or len(batches) <= FEW:
-            return None
-        return [self._pipeline.shape_of([size_of(path) for path in batch]) for batch in batches]
-
-    def _numbers(self, shapes: Sequence[Shape], *, values: bool) -> range:
+    def _numbers(self, more: More, *, values: bool) -> range:
         """How many batches an iteration may take: as many as that of the pass before; else by the model and how long a
         forward of the first takes; without ``values`` one of each shape is enough."""
-        different = len(set(shapes))
         if self._spec.forwards or not values:
-            number = self._spec.forwards or different
+            number = self._spec.forwards or more.shapes
             return range(number, number + 1)
         forward = self.forwards()[0]
         with torch.inference_mode():
@@ -163,38 +157,32 @@ class YoloWorkload:
             began_s = time.perf_counter()
             forward.run()
         once_s = time.perf_counter() - began_s
-        number = enough(len(shapes), different, once_s, sum(1 for _ in self._detector.module.modules()))
+        number = enough(more.batches, more.shapes, once_s, sum(1 for _ in self._detector.module.modules()))
         return range(number, 2 * number + 1)
 
-    def _take(
-        self,
-        batches: Sequence[list[Path]],
-        shapes: Sequence[Shape] | None,
-        numbers: range,
-        pixels: Callable[[Shape], int] = math.prod,
-    ) -> list[torch.Tensor]:
-        """Makes so many of the batches an iteration's, or all. Reads every image of them, so that a broken one is
-        known now, and keeps one input of each shape; the first few batches are returned."""
-        places = range(len(batches)) if shapes is None else in_proportion(shapes, numbers, pixels)
-        self._more_pixels = None if shapes is None else more_pixels(shapes, places, math.prod)
-        self._batches = [batches[place] for place in places]
-        self._starts = [place * self._spec.batch for place in places]
+    def _take(self, taken: Taken) -> list[torch.Tensor]:
+        """Makes these an iteration's. Reads every image of them, so that a broken one is known now, and keeps one input
+        of each shape; the first few batches are returned."""
+        self._taken = taken
         first: list[torch.Tensor] = []
         kept: dict[torch.Size, torch.Tensor] = {}
         self._inputs = []
-        for paths in self._batches:
-            batch = self._pipeline.preprocess([read_image(path) for path in paths])
+        for images in taken.read(_unmarked):
+            batch = self._pipeline.preprocess(images)
             self._inputs.append(kept.setdefault(batch.shape, batch))
             if len(first) < MOST_IMAGES:
                 first.append(batch)
         return first
 
-    def _build(self, checkpoint: Weights | None, *, draw: bool) -> Detector:
-        """The model, with the checkpoint's classes and keypoints."""
+    def _build(self, checkpoint: Weights | None, source: Source, *, draw: bool) -> Detector:
+        """The model, with the checkpoint's classes and keypoints, and the names of its classes, else of the dataset's,
+        where it has as many."""
         form = form_in(checkpoint.state, checkpoint.described, self._entry) if checkpoint is not None else HeadForm()
         detector = build_detector(self._entry, self._spec.seed, draw=draw, **form._asdict())
         if checkpoint is not None and sorted(checkpoint.names) == list(detector.names):
             detector.names = dict(checkpoint.names)
+        elif source.class_names is not None and len(source.class_names) == len(detector.names):
+            detector.names = dict(enumerate(source.class_names))
         return detector
 
     def _weigh(self, detector: Detector, first: list[torch.Tensor], checkpoint: Weights | None) -> bool:
@@ -212,13 +200,10 @@ class YoloWorkload:
             self._shared.save(detector.module)
         return False
 
-    def _targets(self, number: int, save_to: Path) -> list[Path]:
-        """Where a batch's pictures go; a name that occurs twice in the source gets its position before it."""
-        start = self._starts[number]
-        return [
-            save_to / (f"{path.stem}.jpg" if self._names[path.stem] == 1 else f"{start + index:04d}-{path.stem}.jpg")
-            for index, path in enumerate(self._batches[number])
-        ]
+
+def _unmarked(name: str) -> AbstractContextManager[None]:
+    """A stage of no iteration."""
+    return nullcontext()
 
 
 def _one(_: Shape) -> int:

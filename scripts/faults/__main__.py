@@ -35,7 +35,7 @@ from scripts.faults.fresh import Fresh
 from scripts.faults.rules import broken, contents, never_ended, runs_missing
 from scripts.faults.warm import Warm
 
-KINDS: Final = ("mutated_runs", "checkpoints", "sources", "surroundings", "collects", "starts")
+KINDS: Final = ("mutated_runs", "checkpoints", "sources", "videos", "surroundings", "collects", "starts")
 SHOWN: Final = 200
 """Characters of what was done."""
 

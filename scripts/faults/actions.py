@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 
@@ -15,12 +16,14 @@ def weights(path: str) -> None:
     load_weights(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), Path(path))
 
 
-def pictures(source: str) -> None:
-    """Finds and decodes what ``--source`` names."""
-    from hwprof.workload.images import find_images, read_image
+def source(named: str) -> None:
+    """Finds and decodes what ``--source`` names, all of it."""
+    from hwprof.workload.sources.finding import find_source
+    from hwprof.workload.spec import WorkloadSpec
 
-    for path in find_images(source):
-        read_image(path)
+    found = find_source(WorkloadSpec(model="yolov8n", source=named, all_images=True))
+    for _ in found.few(lambda sizes: (len(sizes), 3, 64, 64)).read(lambda name: nullcontext()):
+        pass
 
 
 def execute(path: str) -> None:

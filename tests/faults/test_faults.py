@@ -18,7 +18,15 @@ from scripts.faults.rules import broken, contents, never_ended, runs_missing
 from scripts.faults.warm import Warm
 from tests.support.requirements import missing, require_module
 
-CASES = {"mutated_runs": 12, "checkpoints": 60, "sources": 40, "surroundings": 16, "collects": 3, "starts": 1}
+CASES = {
+    "mutated_runs": 12,
+    "checkpoints": 60,
+    "sources": 40,
+    "videos": 40,
+    "surroundings": 16,
+    "collects": 3,
+    "starts": 1,
+}
 SEED = "test"
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from hwprof.workload.images import find_images
+from hwprof.workload.sources.image_paths import find_images
 from scripts.benchmarks.instrumented_proofs import (
     AS_CALLGRIND,
     CALLGRIND,

@@ -13,9 +13,10 @@ import torch
 from torch import nn
 
 from hwprof.workload.factory import build
-from hwprof.workload.images import find_images, read_image
+from hwprof.workload.images import read_image
 from hwprof.workload.layer_tables import layer_tables
 from hwprof.workload.protocol import Workload
+from hwprof.workload.sources.image_paths import find_images
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.requirements import require_module
 

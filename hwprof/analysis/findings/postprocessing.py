@@ -12,6 +12,7 @@ LEAST: Final = 0.1
 REMEDIES: Final = {
     "preprocess": "decode and resize in other processes (a DataLoader), or once",
     "load": "decode images in other processes (a DataLoader), or once",
+    "read": "decode in another thread, ahead of the model, or a smaller video",
     "nms": "a higher --conf: fewer candidates; agnostic or batched NMS",
     "masks": "a higher --conf: fewer boxes, each of which has a mask",
     "postprocess": "a higher --conf: fewer candidates to decode",

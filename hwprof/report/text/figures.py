@@ -210,12 +210,17 @@ def plural(number: int, noun: str, plural_form: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural_form or noun + 's'}"
 
 
+def noun_of_images(workload: WorkloadRecord | None) -> str:
+    """What its inputs are: images, or a video's frames."""
+    return "frame" if workload is not None and workload.video is not None else "image"
+
+
 def images(workload: WorkloadRecord) -> str:
-    """Of an iteration: ``2 images``, ``16 of 5,000 images``, ``8 of 60 images, which have 11% fewer pixels``."""
-    taken = len(workload.sources)
+    """Of an iteration: ``2 images``, ``16 of 5,000 frames``, ``8 of 60 images, which have 11% fewer pixels``."""
+    taken, noun = len(workload.sources), noun_of_images(workload)
     if workload.images_there is None:
-        return plural(taken, "image")
-    text, more = f"{taken:,} of {plural(workload.images_there, 'image')}", workload.more_pixels or 0.0
+        return plural(taken, noun)
+    text, more = f"{taken:,} of {plural(workload.images_there, noun)}", workload.more_pixels or 0.0
     if abs(more) <= ALIKE:
         return text
     return f"{text}, which have {abs(more):.0%} {'more' if more > 0 else 'fewer'} pixels"

@@ -12,8 +12,9 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.noise import Noise
 from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.roofline import Roofline
-from hwprof.report.document.stages import Stage, Stages
+from hwprof.report.document.stages import Stages
 from hwprof.report.document.threads import Threads
+from hwprof.report.document.throughput import Throughput
 from hwprof.report.document.time_budget import TimeBudget
 from hwprof.report.text import alike_layers, figures, first_layers, noise, roofline, to_do, variant
 from hwprof.report.text.grid import fit, table
@@ -35,7 +36,6 @@ GAPS: Final = 4
 """Names of what could not be measured."""
 
 WEIGHTS: Final = 30
-WORTH_A_RATE: Final = 0.05
 OTHER_TIME: Final = 0.1
 """So far may a pass with samples be from one without, for their shares to be of the same."""
 
@@ -66,6 +66,7 @@ def show(page: Page) -> None:
         named(page, "LOST", text, whole=True)
     rows = _that_fit(alike_layers.hottest(page), to_do.lines_to_adopt(page))
     _where(page, rows)
+    _outside(page)
     to_do.show(page)
     if rows:
         page.console.print()
@@ -96,22 +97,14 @@ def _headline(page: Page) -> list[str]:
             words.append(figures.images(workload))
     if page.whole is not None and page.whole.time is not None:
         words.append(f"{figures.time_with_spread(page.whole.time, page.glyphs)} ms")
-    images_per_s, roofs = _images_per_s(page), page.part(Roofline)
+    rates, roofs = page.part(Throughput), page.part(Roofline)
     modelled = page.whole.metrics.get("gflops") if page.whole is not None else None
     gflops = modelled if roofs is None or modelled is None else roofline.of_inference(roofs)[0]
-    if images_per_s is not None:
-        words.append(f"{figures.three_digits(images_per_s)} images/s")
+    if rates is not None:
+        words.append(f"{figures.three_digits(rates.inference_per_s)} {figures.noun_of_images(workload)}s/s")
     if gflops is not None and gflops >= LEAST_GFLOPS:
         words.append(f"{figures.three_digits(gflops)} GFLOP/s{_of_peak(roofs)}")
     return words or [document.run.name]
-
-
-def _images_per_s(page: Page) -> float | None:
-    """Of the inference alone: it takes no peaks to know."""
-    workload, time = page.document.workload, page.whole.time if page.whole is not None else None
-    if workload is None or not workload.sources or time is None or not time.median_ns:
-        return None
-    return len(workload.sources) / time.median_ns * 1e9
 
 
 def _of_peak(roofs: Roofline | None) -> str:
@@ -213,19 +206,20 @@ def _where(page: Page, rows: Sequence[alike_layers.Alike]) -> None:
         if percents.get(name, "0") != "0" or name in in_bars
     ]
     named(page, "WHERE", f"{', '.join(shares)} ({_of_what(page, part)})", whole=True)
+
+
+def _outside(page: Page) -> None:
+    """What an iteration has beside the inference, and how many images a second it is with that."""
     stages = page.part(Stages)
     outside = [one for one in stages.rows if one.inside is None and one.name != "inference"] if stages else []
     told = [f"{one.name} {one.share:.0%}" for one in outside if one.share is not None and one.share >= 0.01]
-    if told and page.document.whole == "inference":
-        named(page, "", f"and of an iteration: {', '.join(told)}{_with_stages(page, outside)}", whole=True)
-
-
-def _with_stages(page: Page, outside: Sequence[Stage]) -> str:
-    """How many images a second it is with the stages beside the inference, where these count."""
-    images_per_s, share = _images_per_s(page), sum(one.share or 0.0 for one in outside)
-    if images_per_s is None or share < WORTH_A_RATE:
-        return ""
-    return f": {figures.three_digits(images_per_s * (1 - share))} images/s with them"
+    rates = page.part(Throughput)
+    end_to_end = ""
+    if rates is not None:
+        noun = figures.noun_of_images(page.document.workload)
+        end_to_end = f": {figures.three_digits(rates.end_to_end_per_s)} {noun}s/s end to end"
+    if (told or end_to_end) and page.document.whole == "inference":
+        named(page, "", f"and of an iteration: {', '.join(told) or 'nothing else'}{end_to_end}", whole=True)
 
 
 def _of_what(page: Page, part: TimeBudget) -> str:

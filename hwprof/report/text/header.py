@@ -17,9 +17,11 @@ from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import PassInfo
 from hwprof.report.document.overhead import Effect, Overhead
+from hwprof.report.document.throughput import Throughput
 from hwprof.report.text import figures, noise, variant
 from hwprof.report.text.figures import Glyphs, plural
 from hwprof.report.text.page import Page
+from hwprof.run.manifest import VideoRecord
 from hwprof.unavailable import explain
 
 NAMES: Final = 6
@@ -107,11 +109,35 @@ def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
         if workload.images_there is not None:
             images += f" (--all-images: all {workload.images_there:,})"
         facts.append(("inputs", f"{names}{_more(workload.sources)}{shapes}{glyphs.separator}{images}"))
+        facts += _video(workload.video)
+        facts += _rate(document, glyphs)
     elif workload.input_shapes:
         facts.append(("inputs", ", ".join(workload.input_shapes)))
     if workload.results:
         facts.append(("results", "; ".join(workload.results[:3]) + _more(workload.results)))
     return facts
+
+
+def _video(video: VideoRecord | None) -> list[tuple[str, str]]:
+    """``640x480, 25 fps, 300 frames, h264``, as far as it says so itself."""
+    if video is None:
+        return []
+    words = [f"{video.width}x{video.height}"]
+    words += [f"{video.fps:g} fps"] if video.fps is not None else []
+    words += [plural(video.frames, "frame")] if video.frames is not None else []
+    return [("video", ", ".join([*words, *filter(None, [video.codec])]))]
+
+
+def _rate(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
+    rates = document.part(Throughput)
+    if rates is None:
+        return []
+    per_s = f"{figures.noun_of_images(document.workload)}s/s"
+    words = [
+        f"{figures.three_digits(rates.inference_per_s)} {per_s} of the inference",
+        f"{figures.three_digits(rates.end_to_end_per_s)} {per_s} end to end",
+    ]
+    return [("rate", glyphs.separator.join(words))]
 
 
 def _more(items: list[str]) -> str:

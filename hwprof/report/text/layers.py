@@ -190,7 +190,7 @@ def _images(page: Page) -> str:
     """Of how many inputs times and MACs are, where that is not the model's for one."""
     workload = page.document.workload
     images = len(workload.sources) if workload is not None else 0
-    return f"time, counts, MACs: per iteration of {images} images" if images > 1 else ""
+    return f"time, counts, MACs: per iteration of {images} {figures.noun_of_images(workload)}s" if images > 1 else ""
 
 
 def _repetitions(page: Page) -> str:

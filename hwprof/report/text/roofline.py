@@ -80,7 +80,8 @@ def in_words(part: Roofline, page: Page) -> str:
     operations were counted."""
     words = []
     if part.images_per_s is not None:
-        words.append(f"{figures.three_digits(part.images_per_s)} images/s")
+        noun = figures.noun_of_images(page.document.workload)
+        words.append(f"{figures.three_digits(part.images_per_s)} {noun}s/s")
     gflops, share = of_inference(part)
     if gflops is not None:
         words.append(f"{figures.three_digits(gflops)} GFLOP/s")

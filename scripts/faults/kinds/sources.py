@@ -13,7 +13,9 @@ from typing import Final
 from scripts.faults.case import Case
 from scripts.faults.kinds.odd_values import TEXTS
 
-IMPORTS: Final = "hwprof.cli.app,hwprof.workload.images,hwprof.workload.libraries:require_cv2,scripts.faults.actions"
+IMPORTS: Final = (
+    "hwprof.cli.app,hwprof.workload.sources.finding,hwprof.workload.libraries:require_cv2,yaml,scripts.faults.actions"
+)
 LIMIT_BYTES: Final = 3 << 29
 """A picture of as many pixels as are allowed has half of it."""
 
@@ -42,7 +44,7 @@ def case(random: Random, folder: Path, real: list[tuple[str, bytes]]) -> Case:
     return Case(
         f"{'; '.join(done)}; --source {source!r:.80}",
         (source,),
-        call="pictures",
+        call="source",
         limit_bytes=LIMIT_BYTES,
         unchanged=kept,
         quiet=True,

@@ -46,7 +46,7 @@ def test_it_has_what_tells_rows_apart_and_not_what_all_have() -> None:
     assert "size" not in header and "threads" not in header
     assert table.common(ROWS) == "size 640, threads 2"
     assert "channels_last+bfloat16" in text and "8/10 boxes" in text and "4.00" in text
-    assert "not measured: yolov8n int8 640 1: no Linear layers. Try: another" in text
+    assert "not measured: yolov8n int8 b1: no Linear layers. Try: another" in text
 
 
 def test_what_others_took_is_said() -> None:

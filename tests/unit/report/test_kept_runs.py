@@ -241,7 +241,7 @@ def test_nothing_is_new_but_names(kept: tuple[Path, Document]) -> None:
         r"|threads\.unsampled_(threads$|blocked_ns\.)|threads\.threads\.\d+\.(iterations|elapsed_ns|unknown_ns)$|threads\.by_iteration\.\d+\.threads\."
         r"|kernels\.cpi_left_out\.|kernels\.(layers|kernels)\..*\.(cpi_missing|instructions)$"
         r"|(.*\.)?critical_path\.[^.]*\.cause$|kernels\.layers\.\d+\.cpi(_low|_high)?$"
-        r"|primitives\.by_layer\.\d+\.(flops|bytes)$"
+        r"|primitives\.by_layer\.\d+\.(flops|bytes)$|throughput\..*"
         r"|findings\..*|roofline\..*|time_budget\..*|memory\.(pass|peak_pass)$"  # without allocations too
         r"|(.*\.)?own_missing(\.|$)|kernels\.kernels\.(?!None/)|operators\.(by_layer\.|tree\.|others_share$|iterations$|combinations$|self_ns$))"
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from hwprof.report.document.layers import Layers
 from hwprof.report.text import choice, layer_types, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import VideoRecord
 from hwprof.run.notes import Note, NoteKind
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import part, replaced
@@ -149,6 +151,23 @@ def test_images_of_an_iteration_are_told(tmp_path: Path) -> None:
         text = render(run, 160)
         assert ("pixels" in text) == (says is not None)
         assert says is None or f"2 of 5,000 images, which have {says} pixels per iteration" in text
+
+
+def test_a_videos_frames_are_called_so(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    assert run.manifest.workload is not None
+    run.manifest.workload.sources = ["clip.mp4#0", "clip.mp4#1"]
+    run.manifest.workload.images_there = 300
+    run.manifest.workload.video = VideoRecord(width=640, height=480, fps=29.97, frames=300, codec="h264")
+    lines = [" ".join(line.split()) for line in render(run, 160).splitlines()]
+    assert "video 640x480, 29.97 fps, 300 frames, h264" in lines
+    assert any(line.endswith("2 of 300 frames per iteration (--all-images: all 300)") for line in lines)
+    assert any(
+        re.fullmatch(r"rate [\d,.]+ frames/s of the inference · [\d,.]+ frames/s end to end", line) for line in lines
+    )
+    assert any("of 2 frames" in line for line in lines) and not any("images/s" in line for line in lines)
+    run.manifest.workload.video = VideoRecord(width=640, height=480)
+    assert any(line.split() == ["video", "640x480"] for line in render(run, 160).splitlines())
 
 
 def test_the_top_down_section_has_what_the_width_allows(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from hwprof.workload.calibration import calibrate
 from hwprof.workload.detector import Detector, build_detector
 from hwprof.workload.factory import build
 from hwprof.workload.heads import known_tasks
-from hwprof.workload.images import Image, find_images, read_image
+from hwprof.workload.images import Image, read_image
 from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
+from hwprof.workload.sources.image_paths import find_images
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tasks.choice import TASKS, make_task
 from hwprof.workload.tasks.classification import Classification

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.workload.image_sample import ENOUGH_S, FEW, MOST_CALLS, MOST_S, enough, in_proportion, more_pixels
+from hwprof.workload.sources.image_sample import ENOUGH_S, FEW, MOST_CALLS, MOST_S, enough, in_proportion, more_pixels
 
 
 def _alike(_: object) -> int:
