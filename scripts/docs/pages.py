@@ -25,6 +25,7 @@ LANGUAGES: Final = {".py": "python", ".toml": "toml"}
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     **{f"options of {name}": commands.options_of(name) for name in commands.names()},
     "commands": commands.index,
+    "columns of layer times": tables.layer_times,
     "tables": tables.all_tables,
     "versions": schemas.versions,
 }
