@@ -42,7 +42,7 @@ def _runs(times: ForwardTimes, asked: int) -> str:
     if times.left_out:
         said += f", {figures.plural(times.left_out, 'disturbed one')} left out"
     if done < asked:
-        said += f"; no more than {done} of {asked:,} in the time for them"
+        said += f"; the time limit left {done} of {asked:,}"
     if times.disturbed:
         return explain(f"{said}; {times.disturbed} disturbed: all are kept", QUIETER)
     return said

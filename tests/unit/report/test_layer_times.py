@@ -32,7 +32,7 @@ def said(times: ForwardTimes, unseen: tuple[str, ...] = ()) -> list[str]:
             {"runs": 7, "left_out": 3},
             "time: mean of 7 forwards of the first input, 3 disturbed ones left out",
         ),
-        ({"runs": 3}, "time: mean of 3 forwards of the first input; no more than 3 of 10 in the time for them"),
+        ({"runs": 3}, "time: mean of 3 forwards of the first input; the time limit left 3 of 10"),
         (
             {"disturbed": 10},
             "time: mean of 10 forwards of the first input; 10 disturbed: all are kept. Try: end other programs",
