@@ -11,8 +11,8 @@ from hwprof.report.document.time_budget import TimeBudget
 FILE: Final = "time_budget.csv"
 
 COLUMNS: Final = (
-    "what",  # "inference", "layer", "block"
-    "layer",  # none: the inference
+    "what",  # "inference", "layer", "block", "alike": all layers together that are alike
+    "layer",  # none: the inference; of those that are alike: the one that takes longest
     "part",
     "time_ns",  # of the elapsed time of an iteration
     "share_ratio",
@@ -29,7 +29,7 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(TimeBudget)
     if part is None:
         return {}
-    kinds = (("inference", [part.whole]), ("layer", part.layers), ("block", part.blocks))
+    kinds = (("inference", [part.whole]), ("layer", part.layers), ("block", part.blocks), ("alike", part.alike))
     rows = [
         (
             what,

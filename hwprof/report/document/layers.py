@@ -67,6 +67,7 @@ class Layers(Part, kw_only=True, frozen=True):
     whole: Layer | None
     counters: Counters
     modules: list[Module]  # those around the layers, by their own spans
+    alike: list[list[str]]  # paths of those that do the same and take about as long, the longest first
     irregular: list[str]  # layers that some iterations call more often than others, or not at all
     uncounted_in: str | None = None  # the pass that the rows' uncounted_ns is of; null: none has any
     beside: tuple[str, ...] = ()  # own code that worked beside threads that it began, of an unknown part: no rates
@@ -86,7 +87,7 @@ def build(analysis: RunAnalysis) -> Layers | Unavailable:
         return Unavailable("no pass was completed")
     checks = {path: FlopCheck(**vars(check)) for path, check in analysis.flop_checks.items()}
     found = of_figures(analysis.figures.layers, analysis.counting, analysis.tracing, checks)
-    found = msgspec.structs.replace(found, modules=_modules(analysis.module_times))
+    found = msgspec.structs.replace(found, modules=_modules(analysis.module_times), alike=analysis.alike)
     of = analysis.counted.record if analysis.counted is not None else analysis.main
     if of is None or all(row.uncounted_ns is None for row in found.every):
         return found
@@ -139,6 +140,7 @@ def of_figures(
         whole=whole,
         counters=counters(found.counters, [*rows, *last]),
         modules=[],
+        alike=[],
         irregular=list(found.irregular),
         beside=found.beside,
     )
