@@ -90,7 +90,9 @@ def layers_command(runs: int, everything: bool, form: str, width: int | None, **
     else:
         shown = table if everything else static_rows(table)
     if form == "csv":
-        print_csv(shown.write_csv())
+        from hwprof.report.csv.table import without_points
+
+        print_csv(without_points(shown).write_csv())
     elif form == "json":
         print_json(shown.write_json())
     else:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 if TYPE_CHECKING:  # whoever shows a kept document needs no table
     import polars as pl
+
+
+POINT: Final = ".0"
+"""Behind a whole number that is a float."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +30,33 @@ class Table:
 
         rows = pl.DataFrame([_series(name, values) for name, values in self.columns.items()])
         with path.open("wb") as file:
-            rows.write_csv(file, separator=self.delimiter)
+            without_points(rows).write_csv(file, separator=self.delimiter)
+
+
+def without_points(rows: pl.DataFrame) -> pl.DataFrame:
+    """Figures as the JSON has them: whole numbers without a point, all others with every digit."""
+    import polars as pl
+    from polars import selectors
+
+    texts = selectors.float().cast(pl.String).str.strip_suffix(POINT)
+    return rows.with_columns(texts.replace("-0", "0"))
 
 
 def _series(name: str, values: Sequence[Any]) -> pl.Series:
-    """Numbers of one kind as these, all others as texts; one without a letter is an empty cell too, not ``""``."""
+    """Numbers and truth values of one kind as these, all others as texts; one without a letter is an empty cell too,
+    not ``""``."""
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}
-    if len(kinds) == 1 and (kind := {int: pl.Int64, float: pl.Float64}.get(*kinds)) is not None:
+    if len(kinds) == 1 and (kind := {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}.get(*kinds)) is not None:
         return pl.Series(name, values, dtype=kind)
-    return pl.Series(name, [None if value in (None, "") else str(value) for value in values], dtype=pl.String)
+    return pl.Series(name, [None if value in (None, "") else _text(value) for value in values], dtype=pl.String)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).removesuffix(POINT) if isinstance(value, float) else str(value)
 
 
 def columns_of(rows: Iterable[msgspec.Struct], names: Iterable[str], headers: Mapping[str, str]) -> Table:
