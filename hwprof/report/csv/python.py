@@ -3,9 +3,9 @@ kernels each line led to."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from hwprof.report.csv.table import Table, columns_of, fields_of
+from hwprof.report.csv.table import Field, File, Table, of_struct, table_of
 from hwprof.report.document.document import Document
 from hwprof.report.document.python import LineKernel, Python, PythonFunction, PythonLine
 
@@ -14,6 +14,19 @@ HEADERS: Final = {
     "share_low": "share_of_stage_low_ratio",
     "share_high": "share_of_stage_high_ratio",
 }
+COLUMNS: Final = of_struct(PythonFunction, HEADERS)
+OF_LINES: Final = {
+    **{name: Field(PythonLine, name) for name in ("file", "line", "function")},
+    **{name: Field(LineKernel, name) for name in ("kernel", "library")},
+    "samples": Field(PythonLine, "samples"),
+    "cpu_time_ns": Field(PythonLine, "cpu_ns"),
+    **{f"{name}_ratio": Field(PythonLine, name) for name in ("share", "share_low", "share_high")},
+    "share_of_line_ratio": Field(LineKernel, "share_of_line"),
+}
+FILES: Final = (
+    File("python_functions.csv", "a stage, thread and function of Python's (py-spy)", COLUMNS),
+    File("python_lines.csv", "a line of Python's, or a kernel that it led to: where there is one", OF_LINES),
+)
 
 
 def files(document: Document) -> dict[str, Table]:
@@ -21,7 +34,7 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(Python)
     if part is None:
         return {}
-    found = {"python_functions.csv": columns_of(part.functions, fields_of(PythonFunction), HEADERS)}
+    found = {"python_functions.csv": table_of(part.functions, COLUMNS)}
     if part.missing_lines is None:
         found["python_lines.csv"] = _lines(part.lines)
     return found
@@ -32,18 +45,13 @@ def _lines(lines: list[PythonLine]) -> Table:
     rows: list[tuple[PythonLine, LineKernel | None]] = []
     for line in lines:
         rows += [(line, None), *((line, kernel) for kernel in line.kernels)]
-    return Table(
-        {
-            "file": [line.file for line, _ in rows],
-            "line": [line.line for line, _ in rows],
-            "function": [line.function for line, _ in rows],
-            "kernel": [kernel.kernel if kernel else None for _, kernel in rows],
-            "library": [kernel.library if kernel else None for _, kernel in rows],
-            "samples": [(kernel or line).samples for line, kernel in rows],
-            "cpu_time_ns": [(kernel or line).cpu_ns for line, kernel in rows],
-            "share_ratio": [line.share if kernel is None else None for line, kernel in rows],
-            "share_low_ratio": [line.share_low if kernel is None else None for line, kernel in rows],
-            "share_high_ratio": [line.share_high if kernel is None else None for line, kernel in rows],
-            "share_of_line_ratio": [kernel.share_of_line if kernel else None for _, kernel in rows],
-        }
-    )
+    of_kernels = ("kernel", "library", "share_of_line")  # the others but shares, which are a line's, both have
+
+    def value(line: PythonLine, kernel: LineKernel | None, name: str) -> Any:
+        if name in of_kernels:
+            return getattr(kernel, name, None)
+        if name.startswith("share"):
+            return getattr(line, name) if kernel is None else None
+        return getattr(kernel if name in ("samples", "cpu_ns") and kernel is not None else line, name)
+
+    return Table({header: [value(*row, field.name) for row in rows] for header, field in OF_LINES.items()})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -59,10 +60,39 @@ def _text(value: Any) -> str:
     return str(value).removesuffix(POINT) if isinstance(value, float) else str(value)
 
 
-def columns_of(rows: Iterable[msgspec.Struct], names: Iterable[str], headers: Mapping[str, str]) -> Table:
-    """These fields of the rows, under their ``headers`` where they have other ones."""
+class Field(NamedTuple):
+    """Where a column's values come from: a field of the document, whose comment says what they are."""
+
+    kind: type[msgspec.Struct]
+    name: str
+
+
+Columns: TypeAlias = Mapping[str, Field | str]
+"""By header what is in a column: a field, or words where that is no single one. What a header has in capitals (EVENT)
+is a name that depends on the run."""
+
+EVENT, METRIC, LEVEL, ZONE, PASS = "EVENT", "METRIC", "LEVEL", "ZONE", "PASS"
+
+
+class File(NamedTuple):
+    """A CSV file: what a row is, and its columns."""
+
+    name: str  # may have a PASS in it
+    row: str
+    columns: Columns
+
+
+def of_struct(
+    kind: type[msgspec.Struct], headers: Mapping[str, str] = MappingProxyType({}), without: Container[str] = ()
+) -> dict[str, Field]:
+    """A column for each field of a struct, under its ``headers`` where it has another one."""
+    return {headers.get(name, name): Field(kind, name) for name in fields_of(kind) if name not in without}
+
+
+def table_of(rows: Iterable[msgspec.Struct], columns: Mapping[str, Field]) -> Table:
+    """The rows, which have these fields."""
     rows = list(rows)
-    return Table({headers.get(name, name): [getattr(row, name) for row in rows] for name in names})
+    return Table({header: [getattr(row, field.name) for row in rows] for header, field in columns.items()})
 
 
 def fields_of(kind: type[msgspec.Struct]) -> list[str]:

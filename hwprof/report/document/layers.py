@@ -28,17 +28,17 @@ COLUMNS: Final = (
 class Layer(Figures, kw_only=True, frozen=True):
     """A leaf layer, or (``own``) what a module around others does itself; sums over the calls of one iteration."""
 
-    order: int | None
-    index: int | None
-    path: str
-    own: bool
-    type: str | None
-    input_shapes: str | None
-    output_shapes: str | None
-    more_shapes: int | None
-    parameters: int | None
-    macs: int | None
-    bytes: int | None
+    order: int | None  # of execution
+    index: int | None  # in a model that is one list of modules (model.24.cv2: 24)
+    path: str  # of the module, dotted; NAME (own): what it does itself
+    own: bool  # whether it is what a module does itself
+    type: str | None  # the module's class
+    input_shapes: str | None  # of the first call
+    output_shapes: str | None  # of the first call
+    more_shapes: int | None  # how many other input shapes an iteration has
+    parameters: int | None  # weights and biases
+    macs: int | None  # multiply-accumulates of an iteration, by arithmetic on shapes
+    bytes: int | None  # of inputs, outputs and weights in an iteration, by arithmetic
     calls: float | None  # as measured; null: never called
     time: Times | None
     counting_ratio: float | None  # its time in iterations that count over that in those that only time

@@ -18,14 +18,14 @@ class BudgetPart(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """One part of a time: ``compute``, ``layout``, ``page_faults``, ``allocation``, ``waiting``, ``dispatch``,
     ``blocked``, ``preempted`` or ``other``."""
 
-    part: str
+    part: str  # which
     ns: float  # of the elapsed time of an iteration, on average: what the calling thread did
     share: float  # of it; those of a row add up to 1
     share_low: float | None = None  # its 95% interval, by the calling thread's samples; left out: of a block
-    share_high: float | None = None
-    samples: int = 0
+    share_high: float | None = None  # as share_low
+    samples: int = 0  # of the calling thread in it
     threads_ns: float  # of the time of all threads that share the work
-    threads_share: float
+    threads_share: float  # of that time
 
 
 class Budget(msgspec.Struct, kw_only=True, frozen=True):
