@@ -44,5 +44,6 @@ def _runs(times: ForwardTimes, asked: int) -> str:
     if done < asked:
         said += f"; the time limit left {done} of {asked:,}"
     if times.disturbed:
-        return explain(f"{said}; {times.disturbed} disturbed: all are kept", QUIETER)
+        kept = f"{times.disturbed} disturbed: all are kept (--format csv has the least of each)"
+        return explain(f"{said}; {kept}", QUIETER)
     return said

@@ -35,7 +35,8 @@ def said(times: ForwardTimes, unseen: tuple[str, ...] = ()) -> list[str]:
         ({"runs": 3}, "time: mean of 3 forwards of the first input; the time limit left 3 of 10"),
         (
             {"disturbed": 10},
-            "time: mean of 10 forwards of the first input; 10 disturbed: all are kept. Try: end other programs",
+            "time: mean of 10 forwards of the first input; 10 disturbed: all are kept (--format csv has the least of"
+            " each). Try: end other programs",
         ),
     ],
 )
