@@ -3,6 +3,7 @@ kernels each line led to."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hwprof.report.csv.table import Field, File, Table, of_struct, table_of
@@ -15,17 +16,18 @@ HEADERS: Final = {
     "share_high": "share_of_stage_high_ratio",
 }
 COLUMNS: Final = of_struct(PythonFunction, HEADERS)
-OF_LINES: Final = {
-    **{name: Field(PythonLine, name) for name in ("file", "line", "function")},
-    **{name: Field(LineKernel, name) for name in ("kernel", "library")},
-    "samples": Field(PythonLine, "samples"),
-    "cpu_time_ns": Field(PythonLine, "cpu_ns"),
-    **{f"{name}_ratio": Field(PythonLine, name) for name in ("share", "share_low", "share_high")},
-    "share_of_line_ratio": Field(LineKernel, "share_of_line"),
-}
+OF_PLACES: Final = {name: Field(PythonLine, name) for name in ("file", "line", "function")}
+OF_KERNELS: Final = {name: Field(LineKernel, name) for name in ("kernel", "library")}
+OF_BOTH: Final = {"samples": Field(PythonLine, "samples"), "cpu_time_ns": Field(PythonLine, "cpu_ns")}
+SHARES: Final = {f"{name}_ratio": Field(PythonLine, name) for name in ("share", "share_low", "share_high")}
+SHARES_OF_LINES: Final = {"share_of_line_ratio": Field(LineKernel, "share_of_line")}
 FILES: Final = (
     File("python_functions.csv", "a stage, thread and function of Python's (py-spy)", COLUMNS),
-    File("python_lines.csv", "a line of Python's, or a kernel that it led to: where there is one", OF_LINES),
+    File(
+        "python_lines.csv",
+        "a line of Python's (without a kernel), or a kernel that it led to (py-spy)",
+        {**OF_PLACES, **OF_KERNELS, **OF_BOTH, **SHARES, **SHARES_OF_LINES},
+    ),
 )
 
 
@@ -45,13 +47,16 @@ def _lines(lines: list[PythonLine]) -> Table:
     rows: list[tuple[PythonLine, LineKernel | None]] = []
     for line in lines:
         rows += [(line, None), *((line, kernel) for kernel in line.kernels)]
-    of_kernels = ("kernel", "library", "share_of_line")  # the others but shares, which are a line's, both have
 
-    def value(line: PythonLine, kernel: LineKernel | None, name: str) -> Any:
-        if name in of_kernels:
-            return getattr(kernel, name, None)
-        if name.startswith("share"):
-            return getattr(line, name) if kernel is None else None
-        return getattr(kernel if name in ("samples", "cpu_ns") and kernel is not None else line, name)
+    def cells(columns: Mapping[str, Field], of: Callable[[PythonLine, LineKernel | None], Any]) -> dict[str, list[Any]]:
+        return {header: [getattr(of(*row), field.name, None) for row in rows] for header, field in columns.items()}
 
-    return Table({header: [value(*row, field.name) for row in rows] for header, field in OF_LINES.items()})
+    return Table(
+        {
+            **cells(OF_PLACES, lambda line, _: line),
+            **cells(OF_KERNELS, lambda _, kernel: kernel),
+            **cells(OF_BOTH, lambda line, kernel: kernel or line),
+            **cells(SHARES, lambda line, kernel: line if kernel is None else None),
+            **cells(SHARES_OF_LINES, lambda _, kernel: kernel),
+        }
+    )
