@@ -1,7 +1,10 @@
-"""Time budgets of the modules around layers, with all that is in them: as that of the inference by all samples there,
-also those of layers that are too short to be told alone."""
+"""Time budgets of several layers together: of the modules around them, with all that is in them, and of those that are
+alike. As that of the inference they are by all samples there, also those of layers that are too short to be told
+alone."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -27,6 +30,16 @@ def block_budgets(times: ThreadTimes, layers: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.lit(None, pl.Float64).alias(end) for end in ("share_low", "share_high"))
 
 
+def alike_budgets(times: ThreadTimes, groups: Sequence[Sequence[str]]) -> pl.DataFrame:
+    """In ``time_budget.SCHEMA``; ``groups`` of layers, each told by the name of its first. A sum of budgets would be
+    one of those layers alone that were met often enough, which are those that something held up."""
+    pairs = [(group[0], path) for group in groups for path in group]
+    inside = pl.DataFrame(pairs, schema={"module": pl.String, "layer": pl.String}, orient="row")
+    calls, moments = (_mapped(rows, inside) for rows in (callers_rows(times), with_parts(times, times.moments)))
+    own = closed(calls, _mapped(times.callers_elapsed, inside), ["layer"])
+    return budget(times, own, closed(moments, _mapped(times.elapsed, inside), ["layer"]))
+
+
 def _inside(owners: list[str], layers: pl.DataFrame) -> pl.DataFrame:
     """``module`` and ``layer``: whose time is the module's, too."""
     modules = layers.filter(~pl.col("leaf"))["path"].unique(maintain_order=True)
@@ -39,7 +52,7 @@ def _lies_in(owner: str, path: str) -> bool:
 
 
 def _mapped(rows: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
-    """Each row once for every module that it lies in."""
+    """Each row once for every module, or group, that it lies in."""
     found = rows.join(inside, on="layer", how="inner", maintain_order="left")
     return found.with_columns(layer="module").drop("module")
 

@@ -82,12 +82,12 @@ def owner_table(layers: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
     )
 
 
-def static_rows(layers: pl.DataFrame) -> pl.DataFrame:
-    """What a model's MACs are the sum of, before anything is measured: the rows of the table ``layers`` that are
-    leaves, and those of modules with products of their own, as ``owners.own``. Of these only the MACs are known."""
+def static_rows(layers: pl.DataFrame, timed: Sequence[str] = ()) -> pl.DataFrame:
+    """What a model's MACs are the sum of: the rows of the table ``layers`` that are leaves, and those of modules with
+    products of their own, or that are in ``timed``, as ``owners.own``. Of these only the MACs are known."""
     products = pl.col("own_macs").ne_missing(0) & (pl.col("calls") > 0)
     path = owner_of(pl.col("path"), pl.col("leaf"))
-    rows = layers.filter(pl.col("leaf") | products)
+    rows = layers.filter(pl.col("leaf") | products | path.is_in(list(timed)))
     return rows.with_columns(
         path=path,
         parameters=pl.when("leaf").then("parameters"),

@@ -348,6 +348,22 @@ class RunAnalysis:
         return throughput(self.measured.spans, self.measured.attribution.iterations, len(workload.sources))
 
     @cached_property
+    def alike(self) -> list[list[str]]:
+        """The layers that do the same, as ``alike_layers.alike`` groups them."""
+        from hwprof.analysis.alike_layers import alike
+
+        return alike(self.figures.layers.rows) if self.figures is not None else []
+
+    @cached_property
+    def alike_budgets(self) -> pl.DataFrame | None:
+        """Budgets of these, as ``block_budgets.alike_budgets`` makes them."""
+        if self.thread_times is None:
+            return None
+        from hwprof.analysis.block_budgets import alike_budgets
+
+        return alike_budgets(self.thread_times, self.alike)
+
+    @cached_property
     def roofline(self) -> RunRoofline | Unavailable:
         """How near layers come to this machine's peaks, and what bounds them."""
         from hwprof.analysis.run_roofline import run_roofline

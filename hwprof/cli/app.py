@@ -24,7 +24,7 @@ COMMANDS: Final = {
     "try": "Try remedies: the run's workload with and without each.",
     "bench": "Compare models, variants, sizes, batches and threads.",
     "open": "Open a run's trace in the Perfetto UI.",
-    "layers": "Show a model's layers and their MACs, without measuring.",
+    "layers": "Show a model's layers, their MACs, and their mean times.",
     "models": "List the models that --model takes by name.",
     "events": "Show what this processor's counters count.",
     "peaks": "Measure what this machine can do at most.",

@@ -3,18 +3,19 @@
 - ``hwprof/report/document/NAME.py`` (what it holds): ``PART``, a ``Part``, and ``build(analysis)``, which makes one
   from a run or says why there is none. It is the JSON's key ``NAME``.
 - ``hwprof/report/text/NAME.py`` (on the terminal): ``show(page)``, which prints nothing where there is no part.
-- ``hwprof/report/csv/NAME.py`` (as files): ``files(document)``, the tables by file name.
+- ``hwprof/report/csv/NAME.py`` (as files): ``FILES``, what they are, and ``files(document)``, the tables by file name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
-    from hwprof.report.csv.table import Table
+    from hwprof.report.csv.table import File, Table
     from hwprof.report.document.document import Document
     from hwprof.report.document.part import Part
     from hwprof.report.text.page import Page
@@ -41,6 +42,8 @@ class TextModule(Protocol):
 
 class CsvModule(Protocol):
     """A section as files."""
+
+    FILES: Sequence[File]
 
     def files(self, document: Document) -> dict[str, Table]:
         """Tables by file name; none where the document has nothing of it."""

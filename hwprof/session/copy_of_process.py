@@ -1,5 +1,5 @@
-"""A model's code in a copy of this process, whose answer alone comes back: that code may end its process in silence,
-crash it, close its streams, print what it likes, and leave processes running."""
+"""A model's code in a copy of this process, of which its answer comes back, and before that how far it is: that code
+may end its process in silence, crash it, close its streams, print what it likes, and leave processes running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from hwprof.errors import HwprofError
 from hwprof.printable import printable
 from hwprof.session.interruption import heed_none, how_it_ended
 from hwprof.session.last_words import last_words
-from hwprof.session.messages import Failed
+from hwprof.session.messages import Failed, PhaseBegins, Step
+from hwprof.session.reporter import Reporter
 
 NOTHING: Final = nullcontext()
 
@@ -37,17 +38,25 @@ class Answer(msgspec.Struct, tag="answer"):
     value: bytes
 
 
-_Said: TypeAlias = Answer | Failed
+HowFar: TypeAlias = PhaseBegins | Step
+"""What the copy tells before it has its answer."""
+
+Tell: TypeAlias = Callable[[HowFar], None]
+Work: TypeAlias = Callable[[Tell], bytes]
+_Said: TypeAlias = Answer | Failed | HowFar
 _decode: Final = msgspec.json.Decoder(_Said).decode
 
 
 def answer_of(
-    work: Callable[[], bytes], printed: Callable[[str], None], meanwhile: AbstractContextManager[object] = NOTHING
+    work: Work,
+    printed: Callable[[str], None],
+    heard: Tell = lambda _: None,
+    meanwhile: AbstractContextManager[object] = NOTHING,
 ) -> bytes:
-    """What ``work`` returns in the copy. ``printed`` gets each line that the copy prints, fit for a terminal.
-    ``meanwhile`` is entered once the copy is made, as it may start threads, and left when that has ended. Raises
-    ``HwprofError`` where it failed or ended before, ``OSError`` where there can be no copy, and ``KeyboardInterrupt``,
-    with which the copy ends."""
+    """What ``work`` returns in the copy. ``printed`` gets each line that the copy prints, fit for a terminal, and
+    ``heard`` what ``work`` tells of how far it is. ``meanwhile`` is entered once the copy is made, as it may start
+    threads, and left when that has ended. Raises ``HwprofError`` where it failed or ended before, ``OSError`` where
+    there can be no copy, and ``KeyboardInterrupt``, with which the copy ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever starts hwprof may ignore it: nobody knew how it ended
     sys.stdout.flush()
     sys.stderr.flush()
@@ -61,17 +70,16 @@ def answer_of(
     finally:
         os.close(tells)
         os.close(prints)
-    ear = _Ear(pid, hears, shows, printed)
+    ear = _Ear(pid, hears, shows, printed, heard)
     try:
         with meanwhile:
             status = ear.listen()
     finally:
         ear.close()
-    with suppress(msgspec.MsgspecError, UnicodeError):
-        said = _decode(bytes(ear.words))
-        if isinstance(said, Answer):
-            return said.value
-        raise _failure(said)
+    if isinstance(ear.answer, Answer):
+        return ear.answer.value
+    if ear.answer is not None:
+        raise _failure(ear.answer)
     raise HwprofError(f"the process of the model ended {how_it_ended(status)}")
 
 
@@ -83,7 +91,7 @@ def _failure(said: Failed) -> HwprofError:
     return error
 
 
-def _be_the_keeper(work: Callable[[], bytes], original: int, tells: int, prints: int) -> NoReturn:
+def _be_the_keeper(work: Work, original: int, tells: int, prints: int) -> NoReturn:
     """Of the copy, so that what the model's code leaves behind is known from what else this process has started."""
     try:
         heed_none()
@@ -99,19 +107,19 @@ def _be_the_keeper(work: Callable[[], bytes], original: int, tells: int, prints:
         os._exit(1)
 
 
-def _be_the_copy(work: Callable[[], bytes], original: int, tells: int, prints: int) -> NoReturn:
+def _be_the_copy(work: Work, original: int, tells: int, prints: int) -> NoReturn:
     try:
         processes.end_with_parent(original)
         os.dup2(prints, 1)
         os.dup2(prints, 2)
         me = os.getpid()
-        said: _Said
+        said: Answer | Failed
         try:
-            said = Answer(work())
+            said = Answer(work(Reporter(os.dup(tells)).send))
         except BaseException as error:
             said = last_words(error, os.devnull)
         processes.end_copy(me)
-        data = msgspec.json.encode(said)
+        data = msgspec.json.encode(said) + b"\n"
         while data:
             data = data[os.write(tells, data) :]
         for stream in (sys.stdout, sys.stderr):
@@ -124,8 +132,10 @@ def _be_the_copy(work: Callable[[], bytes], original: int, tells: int, prints: i
 class _Ear:
     """The copy as the process that waits for it has it. ``pid``: its keeper's, which ends as the copy does."""
 
-    def __init__(self, pid: int, hears: int, shows: int, printed: Callable[[str], None]) -> None:
-        self.words = bytearray()
+    def __init__(self, pid: int, hears: int, shows: int, printed: Callable[[str], None], heard: Tell) -> None:
+        self.answer: Answer | Failed | None = None
+        self._heard = heard
+        self._words = bytearray()  # a line that has not come whole
         self._pid = pid
         self._status: int | None = None
         self._hears, self._shows = hears, shows
@@ -163,10 +173,23 @@ class _Ear:
             if not data:
                 self._poll.unregister(descriptor)
             elif descriptor == self._hears:
-                self.words += data
+                self._hear(data)
             else:
                 self._print(data)
         return some
+
+    def _hear(self, data: bytes) -> None:
+        """Lines that are no messages are passed over: a model's code may write to any descriptor."""
+        first, *others = data.split(b"\n")
+        self._words += first
+        for line in others:
+            whole, self._words = bytes(self._words), bytearray(line)
+            with suppress(msgspec.MsgspecError, UnicodeError):
+                said = _decode(whole)
+                if isinstance(said, (Answer, Failed)):
+                    self.answer = said
+                else:
+                    self._heard(said)
 
     def _print(self, data: bytes) -> None:
         *lines, rest = (self._line + data).split(b"\n")

@@ -26,6 +26,11 @@ class Call(NamedTuple):
         """What the model gives."""
         return self.module(*self.arguments, **self.keywords)
 
+    def run_as_measured(self) -> Any:
+        """The same in the mode in which models are measured."""
+        with torch.inference_mode():
+            return self.run()
+
 
 class Stages(Protocol):
     """Marks the pipeline's stages: ``with stages("preprocess"): ...``; they may nest (nms in postprocess)."""

@@ -119,8 +119,7 @@ class ModuleWorkload:
     def _try_once(self) -> None:
         call = self._call
         try:
-            with torch.inference_mode():
-                call.run()
+            call.run_as_measured()
         except Exception as error:
             if (unable := inference_mode.unable(self._spec.model, error)) is not None:
                 raise unable from error

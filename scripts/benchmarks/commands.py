@@ -2,7 +2,8 @@
 
     python -m scripts.benchmarks.commands [--rounds 9] [--runs 3]
 
-`hwprof --help`, `hwprof report` (of the default yolov7 run) and `hwprof layers` are timed in turn with an empty Python.
+`hwprof --help`, `hwprof report` (of the default yolov7 run) and `hwprof layers --runs 0` are timed in turn with an
+empty Python.
 For `hwprof collect` with its defaults, the time outside of the forwards is its wall clock less every inference stage of
 every pass, warm-up included; the forwards that calibrate random weights are not subtracted. Outside of the iterations
 is without the rest of the pipeline too (pictures read and written, NMS). CPU time is user and system time of the
@@ -96,7 +97,7 @@ def main() -> None:
             "python -c pass": (sys.executable, "-c", "pass"),
             "hwprof --help": (*HWPROF, "--help"),
             "hwprof report": (*HWPROF, "report"),
-            "hwprof layers --model yolov7": (*HWPROF, "layers", "--model", "yolov7"),
+            "hwprof layers --model yolov7 --runs 0": (*HWPROF, "layers", "--model", "yolov7", "--runs", "0"),
         }
         for command in commands.values():
             _take(command, place)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from scripts.docs import commands, schemas, tables
+from scripts.docs import commands, csv_columns, schemas, tables
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -25,6 +25,10 @@ LANGUAGES: Final = {".py": "python", ".toml": "toml"}
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     **{f"options of {name}": commands.options_of(name) for name in commands.names()},
     "commands": commands.index,
+    "csv files": csv_columns.index,
+    "csv columns": csv_columns.columns,
+    "metric columns": csv_columns.metrics,
+    "columns of layer times": tables.layer_times,
     "tables": tables.all_tables,
     "versions": schemas.versions,
 }

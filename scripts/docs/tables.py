@@ -7,6 +7,7 @@ import io
 import tokenize
 from pathlib import Path
 
+from hwprof.analysis import forward_times
 from hwprof.run import schema
 
 
@@ -21,6 +22,12 @@ def all_tables() -> str:
         head = [f"### `{name}.parquet`", "", _above(comments, line), "", "| column | type | |", "| --- | --- | --- |"]
         parts.append("\n".join([*head, *rows]))
     return "\n\n".join(parts)
+
+
+def layer_times() -> str:
+    """The columns that ``hwprof layers`` adds to those of the table ``layers``."""
+    rows = [f"| `{name}` | {_cell(meaning)} |" for name, meaning in forward_times.COLUMNS.items()]
+    return "\n".join(["| column | |", "| --- | --- |", *rows])
 
 
 def _definitions() -> list[tuple[int, str, list[tuple[int, str]]]]:

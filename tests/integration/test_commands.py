@@ -54,20 +54,35 @@ def test_doctor_names_every_collector_with_reason_and_remedy(tmp_path: Path) -> 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_layers_of_yolov7(columns: int, tmp_path: Path) -> None:
     require_module("ultralytics")
-    done = hwprof("layers", "--model", "yolov7", "--imgsz", "64", cwd=tmp_path, columns=columns)
+    done = hwprof("layers", "--model", "yolov7", "--imgsz", "64", "--runs", "3", cwd=tmp_path, columns=columns)
     assert done.returncode == 0, done.stderr
     assert "36,905,341 parameters" in " ".join(done.stdout.split())
     assert "model.105.m.2" in done.stdout
+    assert "mean ms" in done.stdout and "time: mean of 3 forwards" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= columns
 
 
 def test_layers_as_csv_and_json_agree(tmp_path: Path) -> None:
     require_module("ultralytics")
-    options = ("layers", "--model", "yolov8n", "--imgsz", "64")
+    options = ("layers", "--model", "yolov8n", "--imgsz", "64", "--runs", "0")
     csv = hwprof(*options, "--format", "csv", cwd=tmp_path).stdout.splitlines()
     rows = json.loads(hwprof(*options, "--format", "json", cwd=tmp_path).stdout)
     assert len(csv) == len(rows) + 1
-    assert csv[0].startswith("order,index,path,type")
+    assert csv[0].startswith("order,index,path,type") and "time_mean_ns" not in csv[0]
+
+
+def test_times_of_layers_and_of_modules_own_code_add_up_to_the_forwards(tmp_path: Path) -> None:
+    require_module("ultralytics")
+    options = ("layers", "--model", "yolov8n", "--imgsz", "64", "--runs", "4", "--threads", "1", "--format")
+    rows = {row["path"]: row for row in json.loads(hwprof(*options, "json", cwd=tmp_path).stdout)}
+    whole, leaves = rows["whole"], [row for row in rows.values() if row["leaf"]]
+    assert list(rows)[-2:] == ["unattributed", "whole"] and len(leaves) == 128
+    assert all(0 < row["time_min_ns"] <= row["time_mean_ns"] for row in leaves if row["calls"])
+    parts = sum(row["time_mean_ns"] for path, row in rows.items() if row["calls"] or path == "unattributed")
+    assert parts == pytest.approx(whole["time_mean_ns"]) and whole["runs"] <= 4
+    assert whole["macs"] == sum(row["macs"] for row in leaves) and whole["parameters"] > 3_000_000
+    *_, first = DictReader(hwprof(*options, "csv", "--all", cwd=tmp_path).stdout.splitlines())
+    assert {"time_mean_ns", "time_min_ns", "share", "runs"} <= set(first)
 
 
 SLOW = """
@@ -89,12 +104,14 @@ def model():
 def test_a_model_that_takes_long_is_told_of_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SLOW)
     code = "from hwprof.cli import app, progress_lines\nprogress_lines.EVERY_S = 0.2\n"
-    arguments = ["layers", "--model", "mine:model", "--format", "csv"]
+    arguments = ["layers", "--model", "mine:model", "--runs", "3", "--format", "csv"]
     done = subprocess.run(
         [sys.executable, "-c", f"{code}app.run({arguments})"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    progress, *printed = done.stderr.splitlines()
-    assert progress == "[layers] building mine:model and calling it"
+    progress = [line for line in done.stderr.splitlines() if line.startswith("[layers]")]
+    phases = ["building mine:model and calling it", "warming up", "measuring", "describing layers"]
+    assert progress == [f"[layers] {phase}" for phase in phases]
+    printed = [line for line in done.stderr.splitlines() if line not in progress]
     assert set(printed) == {"a word of the model's"} and "Slow" in done.stdout
 
 
@@ -119,7 +136,7 @@ def model():
 def test_every_format_has_the_products_of_modules_own_code(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(ATTENTIVE)
     csv, rows, text = (
-        hwprof("layers", "--model", "mine:model", "--format", form, cwd=tmp_path).stdout
+        hwprof("layers", "--model", "mine:model", "--runs", "0", "--format", form, cwd=tmp_path).stdout
         for form in ("csv", "json", "text")
     )
     macs = {row["path"]: row["macs"] for row in json.loads(rows)}
@@ -127,6 +144,53 @@ def test_every_format_has_the_products_of_modules_own_code(tmp_path: Path) -> No
     assert {row["path"]: int(row["macs"]) for row in DictReader(csv.splitlines())} == macs
     assert f"{sum(macs.values())} MACs" in " ".join(text.split())
     assert all(path in text for path in macs)
+
+
+TIRING = """
+import torch, time
+from pathlib import Path
+
+class Tiring(torch.nn.Linear):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls == 5:
+            self.ends()
+        return super().forward(x)
+
+    def ends(self):
+        raise ValueError("tired of it")
+
+class Stopping(Tiring):
+    def ends(self):
+        Path("ready").touch()
+        time.sleep(60)
+
+def model():
+    return Tiring(2, 2), torch.zeros(1, 2)
+
+def stopping():
+    return Stopping(2, 2), torch.zeros(1, 2)
+"""
+
+
+def test_a_model_that_raises_while_it_is_timed_ends_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(TIRING)
+    done = hwprof("layers", "--model", "mine:model", cwd=tmp_path)
+    (line,) = messages(done.stderr)
+    assert done.returncode == 1 and "ValueError: tired of it" in line and done.stdout == ""
+
+
+def test_ctrl_c_while_layers_are_timed_ends_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(TIRING)
+    with start_hwprof("layers", "--model", "mine:stopping", cwd=tmp_path) as process:
+        while not (tmp_path / "ready").exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, complaints = process.communicate()
+    assert (process.returncode, messages(complaints), out) == (130, ["hwprof: interrupted"], "")
 
 
 ENDS = """

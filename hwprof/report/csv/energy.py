@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hwprof.report.csv.table import Table, columns_of, fields_of
+from hwprof.report.csv.table import ZONE, Columns, Field, File, Table, of_struct, table_of
 from hwprof.report.document.document import Document
 from hwprof.report.document.energy import Energy, EnergyCall, LayerEnergy, StageEnergy
 
@@ -24,6 +24,21 @@ HEADERS: Final = {
     "share": "share_ratio",
 }
 
+OF_STAGES: Final = of_struct(StageEnergy, HEADERS)
+OF_LAYERS: Final = of_struct(LayerEnergy, HEADERS)
+OF_CALLS: Final[Columns] = {
+    "timestamp": "when the call began, seconds of unix time",
+    "tag": Field(EnergyCall, "stage"),
+    "duration": "seconds",
+    ZONE: "microjoules in this domain, as pyJoules calls it: package_0, dram_0, core_0",
+    f"{ZONE}_error": "the error of these, microjoules",
+}
+FILES: Final = (
+    File("energy_stages.csv", "a stage and an energy zone", OF_STAGES),
+    File("energy_layers.csv", "a layer, or a module's own code, and an energy zone", OF_LAYERS),
+    File("energy.csv", "a call of a stage, in the form of pyJoules' files: separated by semicolons", OF_CALLS),
+)
+
 PACKAGE: Final = re.compile(r"package-(\d+)(?:/(\w+))?")
 """A zone of RAPL; the part of the package, where it is not all of it."""
 
@@ -33,9 +48,9 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(Energy)
     if part is None:
         return {}
-    found = {"energy_stages.csv": columns_of(part.rows, fields_of(StageEnergy), HEADERS)}
+    found = {"energy_stages.csv": table_of(part.rows, OF_STAGES)}
     if part.layers:
-        found["energy_layers.csv"] = columns_of(part.layers, fields_of(LayerEnergy), HEADERS)
+        found["energy_layers.csv"] = table_of(part.layers, OF_LAYERS)
     if part.calls:
         found["energy.csv"] = _calls(part.calls)
     return found

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hwprof.hardware.metrics import csv_unit
-from hwprof.report.csv.table import Table, fields_of
-from hwprof.report.document.counters import Counters
+from hwprof.report.csv.table import EVENT, METRIC, Columns, Field, Table, fields_of
+from hwprof.report.document.counters import Column, Counters
 from hwprof.report.document.figures import Figures, Times
 from hwprof.report.document.metrics import Event, MetricInfo
 
@@ -15,6 +15,30 @@ UNITS: Final = {"bytes": "bytes_modelled", "macs": "macs_modelled", "share": "sh
 
 INSTRUMENTED: Final = ("instrumented", "simulated")
 """Provenances of what was counted by instrumentation."""
+
+
+UNCOUNTED: Final = ("uncounted_ns", "uncounted_caller_ns")
+
+OF_EVENTS: Final[Columns] = {
+    EVENT: Field(Column, "value"),
+    f"{EVENT}_mad": Field(Column, "mad"),
+    f"{EVENT}_main": Field(Column, "main"),
+    f"{EVENT}_workers": Field(Column, "workers"),
+    f"{EVENT}_running_ratio": "for which part of the time its counter ran",
+    f"{EVENT}_provenance": Field(Column, "provenance"),
+}
+"""Of an event whose unit is nanoseconds `_ns` stands behind the first four."""
+
+
+def figure_columns(kind: type[Figures], names: Sequence[str], times: str) -> Columns:
+    """Those of ``figure_table``."""
+    return {
+        **{UNITS.get(name, name): Field(kind, name) for name in names},
+        **{f"{times}_{name}": Field(Times, name) for name in fields_of(Times)},
+        **{name: Field(Figures, name) for name in UNCOUNTED},
+        **OF_EVENTS,
+        METRIC: "what follows from these",
+    }
 
 
 def figure_table(
@@ -30,8 +54,7 @@ def figure_table(
     columns: dict[str, Sequence[Any]] = {UNITS.get(name, name): [getattr(row, name) for row in rows] for name in names}
     statistics = [getattr(row, times) for row in rows]
     columns |= {f"{times}_{name}": [getattr(one, name, None) for one in statistics] for name in fields_of(Times)}
-    columns["uncounted_ns"] = [row.uncounted_ns for row in rows]
-    columns["uncounted_caller_ns"] = [row.uncounted_caller_ns for row in rows]
+    columns |= {name: [getattr(row, name) for row in rows] for name in UNCOUNTED}
     for event in events:
         columns |= _event_columns(counters, event)
     for metric in metrics:

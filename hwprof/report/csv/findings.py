@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.report.csv.table import Table
+from hwprof.report.csv.table import Field, File, Table, table_of
 from hwprof.report.document.document import Document
-from hwprof.report.document.findings import Findings
+from hwprof.report.document.findings import Finding, Findings
 
 FILE: Final = "findings.csv"
+COLUMNS: Final = {
+    **{name: Field(Finding, name) for name in ("rule", "title", "evidence", "remedy")},
+    **{f"{name}_ratio": Field(Finding, name) for name in ("gain_low", "gain_high")},
+}
+FILES: Final = (
+    File(
+        FILE,
+        "a cause of lost time, with evidence, remedy and what could be won",
+        {**COLUMNS, "layers": "their paths, separated by semicolons"},
+    ),
+)
 
 
 def files(document: Document) -> dict[str, Table]:
@@ -16,7 +27,5 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(Findings)
     if part is None or not part.rows:
         return {}
-    names = {"rule": "rule", "title": "title", "evidence": "evidence", "remedy": "remedy",
-             "gain_low": "gain_low_ratio", "gain_high": "gain_high_ratio"}  # fmt: skip
-    columns = {header: [getattr(one, name) for one in part.rows] for name, header in names.items()}
+    columns = table_of(part.rows, COLUMNS).columns
     return {FILE: Table({**columns, "layers": [";".join(one.layers) for one in part.rows]})}

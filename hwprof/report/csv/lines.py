@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.report.csv.table import Table, columns_of, fields_of
+from hwprof.report.csv.table import File, Table, of_struct, table_of
 from hwprof.report.document.document import Document
 from hwprof.report.document.lines import LineCost, Lines
 
@@ -12,6 +12,8 @@ HEADERS: Final = {
     **{name: f"{name}_ratio" for name in ("share", "share_low", "share_high", "python_share", "native_share")},
     **{name: f"{name}_ratio" for name in ("system_share", "core_utilization", "python_allocated_share")},
 }
+COLUMNS: Final = of_struct(LineCost, HEADERS)
+FILES: Final = (File("python_line_costs.csv", "a line of Python with time, memory and copying (Scalene)", COLUMNS),)
 
 
 def files(document: Document) -> dict[str, Table]:
@@ -19,5 +21,5 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(Lines)
     if part is None:
         return {}
-    table = columns_of(part.rows, fields_of(LineCost), HEADERS)
+    table = table_of(part.rows, COLUMNS)
     return {"python_line_costs.csv": Table({**table.columns, "modules": [" ".join(row.modules) for row in part.rows]})}

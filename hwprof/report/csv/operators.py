@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.report.csv.table import Table, columns_of, fields_of
+from hwprof.report.csv.table import File, Table, of_struct, table_of
 from hwprof.report.document.document import Document
 from hwprof.report.document.operators import LayerOperator, Operator, Operators
 
-SHARES: Final = {"share": "share_of_operators_ratio"}
-SHARES_OF_LAYER: Final = {"share": "share_of_layer_ratio"}
+COLUMNS: Final = of_struct(Operator, {"share": "share_of_operators_ratio"})
+OF_LAYERS: Final = of_struct(LayerOperator, {"share": "share_of_layer_ratio"})
+FILES: Final = (
+    File(
+        "operators.csv",
+        "an operator with one combination of input shapes, from 0.01% of all self time on (pass trace)",
+        COLUMNS,
+    ),
+    File(
+        "layer_operators.csv",
+        "a layer, or a module's own code, and an operator that it calls (pass trace); no operator: what is outside of"
+        " them",
+        OF_LAYERS,
+    ),
+)
 
 
 def files(document: Document) -> dict[str, Table]:
@@ -18,6 +31,6 @@ def files(document: Document) -> dict[str, Table]:
     if part is None:
         return {}
     return {
-        "operators.csv": columns_of(part.rows, fields_of(Operator), SHARES),
-        "layer_operators.csv": columns_of(part.by_layer, fields_of(LayerOperator), SHARES_OF_LAYER),
+        "operators.csv": table_of(part.rows, COLUMNS),
+        "layer_operators.csv": table_of(part.by_layer, OF_LAYERS),
     }

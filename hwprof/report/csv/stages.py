@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.report.csv.figures import figure_table, own_events
-from hwprof.report.csv.table import Table
+from hwprof.report.csv.figures import figure_columns, figure_table, own_events
+from hwprof.report.csv.table import File, Table
 from hwprof.report.document.document import Document
-from hwprof.report.document.stages import Stages
+from hwprof.report.document.stages import Stage, Stages
 
 COLUMNS: Final = ("name", "inside", "calls", "total_ns", "share")
+FILES: Final = (File("stages.csv", "a stage of the pipeline", figure_columns(Stage, COLUMNS, "call")),)
 
 
 def files(document: Document) -> dict[str, Table]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:  # whoever shows a kept document needs no table
     import polars as pl
+
+
+POINT: Final = ".0"
+"""Behind a whole number that is a float."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +31,68 @@ class Table:
 
         rows = pl.DataFrame([_series(name, values) for name, values in self.columns.items()])
         with path.open("wb") as file:
-            rows.write_csv(file, separator=self.delimiter)
+            without_points(rows).write_csv(file, separator=self.delimiter)
+
+
+def without_points(rows: pl.DataFrame) -> pl.DataFrame:
+    """Figures as the JSON has them: whole numbers without a point, all others with every digit."""
+    import polars as pl
+    from polars import selectors
+
+    texts = selectors.float().cast(pl.String).str.strip_suffix(POINT)
+    return rows.with_columns(texts.replace("-0", "0"))
 
 
 def _series(name: str, values: Sequence[Any]) -> pl.Series:
-    """Numbers of one kind as these, all others as texts; one without a letter is an empty cell too, not ``""``."""
+    """Numbers and truth values of one kind as these, all others as texts; one without a letter is an empty cell too,
+    not ``""``."""
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}
-    if len(kinds) == 1 and (kind := {int: pl.Int64, float: pl.Float64}.get(*kinds)) is not None:
+    if len(kinds) == 1 and (kind := {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}.get(*kinds)) is not None:
         return pl.Series(name, values, dtype=kind)
-    return pl.Series(name, [None if value in (None, "") else str(value) for value in values], dtype=pl.String)
+    return pl.Series(name, [None if value in (None, "") else _text(value) for value in values], dtype=pl.String)
 
 
-def columns_of(rows: Iterable[msgspec.Struct], names: Iterable[str], headers: Mapping[str, str]) -> Table:
-    """These fields of the rows, under their ``headers`` where they have other ones."""
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).removesuffix(POINT) if isinstance(value, float) else str(value)
+
+
+class Field(NamedTuple):
+    """Where a column's values come from: a field of the document, whose comment says what they are."""
+
+    kind: type[msgspec.Struct]
+    name: str
+
+
+Columns: TypeAlias = Mapping[str, Field | str]
+"""By header what is in a column: a field, or words where that is no single one. What a header has in capitals (EVENT)
+is a name that depends on the run."""
+
+EVENT, METRIC, LEVEL, ZONE, PASS = "EVENT", "METRIC", "LEVEL", "ZONE", "PASS"
+
+
+class File(NamedTuple):
+    """A CSV file: what a row is, and its columns."""
+
+    name: str  # may have a PASS in it
+    row: str
+    columns: Columns
+
+
+def of_struct(
+    kind: type[msgspec.Struct], headers: Mapping[str, str] = MappingProxyType({}), without: Container[str] = ()
+) -> dict[str, Field]:
+    """A column for each field of a struct, under its ``headers`` where it has another one."""
+    return {headers.get(name, name): Field(kind, name) for name in fields_of(kind) if name not in without}
+
+
+def table_of(rows: Iterable[msgspec.Struct], columns: Mapping[str, Field]) -> Table:
+    """The rows, which have these fields."""
     rows = list(rows)
-    return Table({headers.get(name, name): [getattr(row, name) for row in rows] for name in names})
+    return Table({header: [getattr(row, field.name) for row in rows] for header, field in columns.items()})
 
 
 def fields_of(kind: type[msgspec.Struct]) -> list[str]:

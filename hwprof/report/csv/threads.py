@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from hwprof.report.csv.table import Table
+from hwprof.report.csv.table import Columns, Field, File, Table
 from hwprof.report.document.document import Document
 from hwprof.report.document.threads import PathPart, Threads, ThreadTimes
 
 FILE: Final = "threads.csv"
 
-COLUMNS: Final = (
-    "what",  # "thread": its time by state; "path": the critical path by thread and state
-    "iteration",  # none: the mean of all; of a thread, of those that it was there in
-    "layer",  # none: the whole inference
-    "tid",
-    "thread",
-    "role",
-    "state",
-    "time_ns",
-    "share_ratio",
-    "share_low_ratio",
-    "share_high_ratio",
-    "samples",
-    "cause",  # of a part of the path on another thread: what the calling thread waited for meanwhile
-)
+COLUMNS: Final[Columns] = {
+    "what": "thread: its time by state; path: the critical path by thread and state",
+    "iteration": "none: the mean of all; of a thread, of those that it was there in",
+    "layer": "none: the whole inference",
+    "tid": Field(ThreadTimes, "tid"),
+    "thread": Field(ThreadTimes, "name"),
+    "role": Field(ThreadTimes, "role"),
+    "state": Field(PathPart, "state"),
+    "time_ns": Field(PathPart, "ns"),
+    "share_ratio": Field(PathPart, "share"),
+    "share_low_ratio": Field(PathPart, "share_low"),
+    "share_high_ratio": Field(PathPart, "share_high"),
+    "samples": Field(PathPart, "samples"),
+    "cause": Field(PathPart, "cause"),
+}
+FILES: Final = (File(FILE, "a thread's or the critical path's time in one state", COLUMNS),)
 
 
 def files(document: Document) -> dict[str, Table]:

@@ -21,11 +21,11 @@ class Column(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """An event in one iteration: medians over iterations. Where ``running_share`` is below 1 the kernel multiplexed the
     counter, and the values are scaled up by enabled / running time."""
 
-    provenance: str
+    provenance: str  # measured, instrumented, simulated or modelled
     iterations: int  # that most owners have it in
     iterations_of: dict[str, int] = {}  # of the others
     value: Values = []  # over all threads
-    mad: Values = []  # of one iteration there is none
+    mad: Values = []  # median absolute deviation; of one iteration there is none
     main: Values = []  # the thread that called
     workers: Values = []  # all others
     running_share: Values = []  # empty: 1 for all

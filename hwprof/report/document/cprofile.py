@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 class PythonCalls(msgspec.Struct, kw_only=True, frozen=True):
     """A function in a stage, in one iteration. Times are longer than without counting."""
 
-    stage: str
-    function: str
+    stage: str  # the stage in which
+    function: str  # its name
     file: str  # ~: no Python
-    line: int
-    origin: Literal["pipeline", "framework", "profiler", "builtin"]
-    calls: float
+    line: int  # where it begins
+    origin: Literal["pipeline", "framework", "profiler", "builtin"]  # whose it is
+    calls: float  # in an iteration
     primitive_calls: float  # those that no call of the same function led to
-    self_ns: float
-    cumulative_ns: float
+    self_ns: float  # without the functions that it calls
+    cumulative_ns: float  # with them
     share: float | None  # self time, of all in the stage
 
 

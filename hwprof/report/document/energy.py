@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 class StageEnergy(msgspec.Struct, kw_only=True, frozen=True):
     """Energy of a zone (of the whole machine) during a stage, over the timed and counting iterations. Measured."""
 
-    zone: str
-    stage: str
-    windows: int
-    seconds: float
-    joules: float
-    joules_error: float | None
-    watts: float | None
-    watts_error: float | None
-    idle_watts: float | None
-    idle_error: float | None  # W
-    joules_above_idle: float | None
-    above_idle_error: float | None  # J
-    joules_per_iteration: float
+    zone: str  # of the meter: package-0, dram, psys
+    stage: str  # during which
+    windows: int  # stretches of time that were metered
+    seconds: float  # of all of them
+    joules: float  # of all of them
+    joules_error: float | None  # half of its 95% interval
+    watts: float | None  # joules over seconds
+    watts_error: float | None  # half of its 95% interval
+    idle_watts: float | None  # while the process rested
+    idle_error: float | None  # half of its 95% interval, W
+    joules_above_idle: float | None  # what is more than idle power would have taken
+    above_idle_error: float | None  # half of its 95% interval, J
+    joules_per_iteration: float  # in one of them
     images_per_joule: float | None = None  # of the inference, and of the pipeline; the relative error is the joules'
     gflop_per_joule: float | None = None  # of the inference: analytic, two a MAC
 
@@ -36,17 +36,17 @@ class StageEnergy(msgspec.Struct, kw_only=True, frozen=True):
 class LayerEnergy(msgspec.Struct, kw_only=True, frozen=True):
     """Energy of a zone (of the whole machine) while a layer ran, or a module's own code, over the same iterations."""
 
-    zone: str
-    path: str
+    zone: str  # of the meter: package-0, dram, psys
+    path: str  # of the layer; NAME (own): what a module does itself
     windows: int  # that it ran in
-    seconds: float
-    joules: float
-    joules_error: float
-    joules_per_iteration: float
-    watts: float
-    watts_error: float
-    joules_above_idle: float | None
-    above_idle_error: float | None  # J
+    seconds: float  # of all of them
+    joules: float  # of all of them
+    joules_error: float  # half of its 95% interval
+    joules_per_iteration: float  # in one of them
+    watts: float  # joules over seconds
+    watts_error: float  # half of its 95% interval
+    joules_above_idle: float | None  # what is more than idle power would have taken
+    above_idle_error: float | None  # half of its 95% interval, J
     share: float | None  # of the whole's energy
     gflop_per_joule: float | None = None  # analytic, two a MAC
 
@@ -55,7 +55,7 @@ class EnergyCall(msgspec.Struct, kw_only=True, frozen=True):
     """Energy of a zone during one call of a stage."""
 
     unix_ns: int  # when it began
-    stage: str
+    stage: str  # the stage
     iteration: int
     zone: str
     seconds: float

@@ -14,13 +14,13 @@ class Times(msgspec.Struct, kw_only=True, frozen=True):
     """Statistics of a repeated time; the spread is the median absolute deviation, which one repetition has none of.
     Provenance: measured (clock)."""
 
-    repetitions: int
-    median_ns: float
-    mad_ns: float | None
-    mean_ns: float
-    std_ns: float | None
-    min_ns: float
-    max_ns: float
+    repetitions: int  # of how many the others are
+    median_ns: float  # half of them took no longer
+    mad_ns: float | None  # median absolute deviation from the median
+    mean_ns: float  # their sum over their number
+    std_ns: float | None  # sample standard deviation
+    min_ns: float  # the least
+    max_ns: float  # the most
 
 
 class ThreadParts(msgspec.Struct, kw_only=True, frozen=True):

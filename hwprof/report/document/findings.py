@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """A cause of lost time. The gain is of the time of ``gain_of``: an interval of what could be won, no promise."""
 
-    rule: str
-    title: str
-    evidence: str
+    rule: str  # its name, as hwprof explain has it
+    title: str  # what it is, in a few words
+    evidence: str  # the figures that it follows from
     meaning: str
-    remedy: str
-    gain_low: float
-    gain_high: float
+    remedy: str  # what to do
+    gain_low: float  # the least that could be won
+    gain_high: float  # the most
     layers: list[str]
     stage: str | None  # that it is about; null: the inference, or layers of it
     gain_of: str  # "inference", "iteration"

@@ -15,9 +15,9 @@ AGREES: Final = "agrees"
 class FlopCheck(msgspec.Struct, frozen=True, kw_only=True):
     """One layer's FLOPs of one iteration. ``ratio`` is counted / analytic, null without MACs."""
 
-    counted: float
-    analytic: float
-    ratio: float | None
+    counted: float  # by the processor, or in instrumented code
+    analytic: float  # two a multiply-accumulate, by arithmetic on shapes
+    ratio: float | None  # counted over analytic
     verdict: str  # "agrees", or the name of the rule that explains it
     expected: bool  # it agrees, or differs for a reason in the nature of the layer
-    reason: str | None
+    reason: str | None  # why they differ

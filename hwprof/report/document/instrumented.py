@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class InstrumentedKernel(msgspec.Struct, kw_only=True, frozen=True):
     """A function, or a JIT kernel, in one layer or in the whole (``layer`` is null); what it did itself."""
 
-    layer: str | None
-    kernel: str
+    layer: str | None  # its path; null: the whole
+    kernel: str  # its name
     library: str  # the file's name; "jit"; "unknown"
     domain: str  # what its library is there for: jit, torch, openmp, python, system, other
     instructions: float  # of one iteration

@@ -47,16 +47,16 @@ class Coverage(msgspec.Struct, kw_only=True, frozen=True):
 class SampledFigures(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """What layers and kernels have in common."""
 
-    samples: int
-    cpu_ns: float
-    share: float | None
-    share_low: float | None
-    share_high: float | None
-    cpi: float | None = None
+    samples: int  # so many tell of it
+    cpu_ns: float  # processor time of an iteration, over all threads
+    share: float | None  # of the processor time
+    share_low: float | None  # its 95% interval
+    share_high: float | None  # as share_low
+    cpi: float | None = None  # cycles per instruction
     cpi_low: float | None = None  # null where cycles were counted: then nothing tells
-    cpi_high: float | None = None
+    cpi_high: float | None = None  # as cpi_low
     cpi_missing: str | None = None  # why there is no CPI, in few words
-    llc_mpki: float | None = None
+    llc_mpki: float | None = None  # last-level cache misses
 
 
 class SampledThread(msgspec.Struct, kw_only=True, frozen=True):
@@ -83,7 +83,7 @@ class SampledOperator(msgspec.Struct, kw_only=True, frozen=True):
 class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     """A leaf layer, or ``unattributed``. The share is of the inference's processor time."""
 
-    path: str
+    path: str  # of the layer; unattributed: what no layer owns
     wait_share: float | None = None  # of its processor time: in the OpenMP runtime
     named_share: float | None = None  # of its processor time: in code that has a name
     threads_sharing: int | None = None  # its work: as many as the workload runs with, or more that were busy in it
@@ -91,7 +91,7 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     efficiency: float | None = None  # busy time / (these threads x wall time); null also where that share is >= 10%
     imbalance: float | None = None  # the busiest of these threads' busy time over their mean, minus 1
     off_cpu_ns: float | None = None  # of threads that work in the inference, or share it; null: no switches recorded
-    preempted_ns: float | None = None
+    preempted_ns: float | None = None  # of that: it would have gone on
     threads: list[SampledThread]
     operators: list[SampledOperator]  # most first; empty where no operators were recorded in that pass
 
@@ -111,8 +111,8 @@ class SampledKernel(SampledFigures, kw_only=True, frozen=True, omit_defaults=Tru
     """A function, or the JIT kernels of one name, in a layer or in the whole (``layer`` is null); what it did itself.
     The share is of the layer's processor time, or of the inference's."""
 
-    layer: str | None
-    kernel: str
+    layer: str | None  # its path; null: the whole
+    kernel: str  # its short name
     waits: str | None = None  # for what; null: it works, as far as its name tells
     full_name: str | None = None  # where it says more; of several with one short name, that with the most samples;
     # of a layer only where it is not that of the whole (``with_names``)

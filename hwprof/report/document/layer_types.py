@@ -19,12 +19,12 @@ COLUMNS: Final = ("layers", "parameters", "macs", "bytes", "share")
 class LayerType(Figures, kw_only=True, frozen=True):
     """All leaf layers of one type."""
 
-    type: str
-    layers: int | None
-    parameters: int | None
-    macs: int | None
-    bytes: int | None
-    calls: float | None
+    type: str  # the modules' class
+    layers: int | None  # how many
+    parameters: int | None  # of all of them
+    macs: int | None  # of an iteration, by arithmetic on shapes
+    bytes: int | None  # of inputs, outputs and weights in an iteration, by arithmetic
+    calls: float | None  # in an iteration
     time: Times | None
 
 

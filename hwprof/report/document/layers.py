@@ -28,17 +28,17 @@ COLUMNS: Final = (
 class Layer(Figures, kw_only=True, frozen=True):
     """A leaf layer, or (``own``) what a module around others does itself; sums over the calls of one iteration."""
 
-    order: int | None
-    index: int | None
-    path: str
-    own: bool
-    type: str | None
-    input_shapes: str | None
-    output_shapes: str | None
-    more_shapes: int | None
-    parameters: int | None
-    macs: int | None
-    bytes: int | None
+    order: int | None  # of execution
+    index: int | None  # in a model that is one list of modules (model.24.cv2: 24)
+    path: str  # of the module, dotted; NAME (own): what it does itself
+    own: bool  # whether it is what a module does itself
+    type: str | None  # the module's class
+    input_shapes: str | None  # of the first call
+    output_shapes: str | None  # of the first call
+    more_shapes: int | None  # how many other input shapes an iteration has
+    parameters: int | None  # weights and biases
+    macs: int | None  # multiply-accumulates of an iteration, by arithmetic on shapes
+    bytes: int | None  # of inputs, outputs and weights in an iteration, by arithmetic
     calls: float | None  # as measured; null: never called
     time: Times | None
     counting_ratio: float | None  # its time in iterations that count over that in those that only time
@@ -67,6 +67,7 @@ class Layers(Part, kw_only=True, frozen=True):
     whole: Layer | None
     counters: Counters
     modules: list[Module]  # those around the layers, by their own spans
+    alike: list[list[str]]  # paths of those that do the same and take about as long, the longest first
     irregular: list[str]  # layers that some iterations call more often than others, or not at all
     uncounted_in: str | None = None  # the pass that the rows' uncounted_ns is of; null: none has any
     beside: tuple[str, ...] = ()  # own code that worked beside threads that it began, of an unknown part: no rates
@@ -86,7 +87,7 @@ def build(analysis: RunAnalysis) -> Layers | Unavailable:
         return Unavailable("no pass was completed")
     checks = {path: FlopCheck(**vars(check)) for path, check in analysis.flop_checks.items()}
     found = of_figures(analysis.figures.layers, analysis.counting, analysis.tracing, checks)
-    found = msgspec.structs.replace(found, modules=_modules(analysis.module_times))
+    found = msgspec.structs.replace(found, modules=_modules(analysis.module_times), alike=analysis.alike)
     of = analysis.counted.record if analysis.counted is not None else analysis.main
     if of is None or all(row.uncounted_ns is None for row in found.every):
         return found
@@ -139,6 +140,7 @@ def of_figures(
         whole=whole,
         counters=counters(found.counters, [*rows, *last]),
         modules=[],
+        alike=[],
         irregular=list(found.irregular),
         beside=found.beside,
     )

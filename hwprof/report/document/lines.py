@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 class LineCost(msgspec.Struct, kw_only=True, frozen=True):
     """A line; what it calls in the framework is its own. Shares are of the profiled time."""
 
-    file: str
-    line: int
-    function: str | None
+    file: str  # that it stands in
+    line: int  # its number
+    function: str | None  # that it stands in
     modules: list[str]  # whose class has the line in one of its functions, in order of the model
-    origin: Literal["pipeline", "framework", "profiler"]
+    origin: Literal["pipeline", "framework", "profiler"]  # whose it is
     share: float  # in Python, native code and the kernel
     share_low: float | None  # its 95% interval, by the samples
-    share_high: float | None
-    python_share: float
-    native_share: float
-    system_share: float
+    share_high: float | None  # as share_low
+    python_share: float  # in Python
+    native_share: float  # in native code
+    system_share: float  # in the kernel of the operating system
     core_utilization: float  # 1: all processors
-    samples: int
-    allocated_bytes: int
-    peak_bytes: int
+    samples: int  # so many tell of it
+    allocated_bytes: int  # in all iterations
+    peak_bytes: int  # the most at a time
     python_allocated_share: float  # Python's objects, of what it allocated
-    copy_bytes_per_s: float
+    copy_bytes_per_s: float  # that it copies
 
 
 class Lines(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):

@@ -17,15 +17,15 @@ class LayerMemory(msgspec.Struct, kw_only=True, frozen=True):
     """Of one iteration, the mean: what torch allocated while a layer ran, or a module's own code. Null: threads were at
     work there whose allocations nobody sees (``unseen``)."""
 
-    path: str
-    type: str | None
-    allocations: float | None
-    allocated_bytes: float | None
-    freed_bytes: float | None
+    path: str  # of the layer; NAME (own): what a module does itself
+    type: str | None  # the module's class
+    allocations: float | None  # how many
+    allocated_bytes: float | None  # in all of them
+    freed_bytes: float | None  # while it ran
     kept_bytes: float | None  # allocated within a call, and not freed within it
-    largest_bytes: int | None
+    largest_bytes: int | None  # of one allocation
     peak_bytes: int | None  # of any call, the most above what was allocated at its begin; null: of own code
-    faults: float | None
+    faults: float | None  # page faults
     new_bytes: float | None  # pages of these faults
     fresh: float | None  # of what it allocates
 

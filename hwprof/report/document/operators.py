@@ -27,18 +27,18 @@ LEAST_SELF: Final = 0.0001
 class Operator(msgspec.Struct, kw_only=True, frozen=True):
     """A framework operator with one combination of input shapes."""
 
-    name: str
-    input_shapes: str | None
-    count: int
-    self_ns: int
-    inclusive_ns: int
+    name: str  # as PyTorch has it
+    input_shapes: str | None  # of its tensors
+    count: int  # calls in all iterations of the pass
+    self_ns: int  # without the operators that it calls
+    inclusive_ns: int  # with them
     share: float | None  # of the self time of all operators
 
 
 class LayerOperator(msgspec.Struct, kw_only=True, frozen=True):
     """An operator that a layer calls, or a module's own code; with the operators that it calls in turn."""
 
-    layer: str
+    layer: str  # its path
     operator: str | None  # null: outside of operators
     calls: float | None  # in one iteration; null: outside of operators
     time_ns: float  # in one iteration of the trace pass, the mean

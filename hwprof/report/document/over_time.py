@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 class PartOfTime(msgspec.Struct, kw_only=True, frozen=True):
     """Iterations that follow each other. Seconds are since the first one of all began."""
 
-    begin_s: float
-    end_s: float
-    iterations: int
+    begin_s: float  # of the first of them
+    end_s: float  # of the last one
+    iterations: int  # how many
     disturbed: int  # by others, by their own evidence
-    min_ns: int
-    median_ns: float
-    max_ns: int
+    min_ns: int  # the shortest one
+    median_ns: float  # half of them took no longer
+    max_ns: int  # the longest one
     ghz: float | None  # the core's frequency, the median of its probes; null: not probed
 
 

@@ -50,10 +50,10 @@ PART: Final = Overhead
 def build(analysis: RunAnalysis) -> Overhead | Unavailable:
     """From the main pass and the trace pass."""
     found = Overhead(
-        watching=_effect(analysis.watching),
+        watching=effect_of(analysis.watching),
         missing_watching=analysis.why_no_watching,
-        counting=_effect(analysis.counting),
-        trace=_effect(analysis.tracing),
+        counting=effect_of(analysis.counting),
+        trace=effect_of(analysis.tracing),
         missing_counting=analysis.why_no_counting,
         missing_trace=analysis.why_no_tracing,
     )
@@ -62,7 +62,8 @@ def build(analysis: RunAnalysis) -> Overhead | Unavailable:
     return found
 
 
-def _effect(ratios: pl.DataFrame | None) -> Effect | None:
+def effect_of(ratios: pl.DataFrame | None) -> Effect | None:
+    """Of a table as ``analysis.overhead`` makes them; None where it has no row of the whole."""
     from hwprof.analysis.overhead import of_whole, spread
 
     row = of_whole(ratios) if ratios is not None else None

@@ -21,22 +21,22 @@ class Primitive(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """What a layer executed alike, in the words of oneDNN; sums over the executions of one iteration
     (of those in which oneDNN reported the one in which the layer took the median of its times)."""
 
-    layer: str
+    layer: str  # its path
     primitive: str  # convolution, matmul, reorder, ...
     implementation: str  # brgconv:avx512_core, jit:avx2, ref:any, ...
     data_types: str  # "src:f32 wei:f32 dst:f32"
     layouts: str  # "src:abcd wei:Acdb16a dst:aBcd16b"
-    algorithm: str | None
+    algorithm: str | None  # in oneDNN's words
     tensor: str | None = None  # that a reorder brought into another layout: input, weights, output; null: not known
     problem: str  # of the slowest
-    executions: int
-    time_ns: int
+    executions: int  # how many
+    time_ns: int  # by oneDNN's clock
     flops: float | None = None  # of all executions, 2 a multiply-accumulate of their problems; null: not known
     bytes: float | None = None  # of their tensors, once
     share: float  # of the layer's time in an iteration
     fallback: str | None = None  # reference, plain, generic, narrow; null: nothing to say
-    reason: str | None = None
-    remedy: str | None = None
+    reason: str | None = None  # why that is one
+    remedy: str | None = None  # what to do
     roofline: CodeUnderRoofs | None = None  # null: no peaks, no operations, or not in FP32
 
 

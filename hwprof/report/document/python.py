@@ -30,28 +30,28 @@ PLACE: Final = ("file", "line", "function")
 class PythonFunction(msgspec.Struct, kw_only=True, frozen=True):
     """What a function took in a stage, in one iteration: the mean of those that times are of."""
 
-    stage: str
+    stage: str  # the stage in which
     thread: Literal["main", "other"]  # main: that calls the model; other: all others together
-    function: str
-    file: str
+    function: str  # its name
+    file: str  # that it stands in
     origin: Literal["pipeline", "framework", "profiler"]  # the framework's: torch's
     looks: float | None  # about so many met it: self time x rate, over all iterations
     inclusive_looks: float | None  # the same of its inclusive time
     self_ns: float  # without the functions that it calls; what native code does for it is its own
-    inclusive_ns: float
+    inclusive_ns: float  # with them
     share: float | None  # self time of the stage's time
     share_low: float | None = None  # its 95% interval, by the number of looks
-    share_high: float | None = None
+    share_high: float | None = None  # as share_low
 
 
 class LineKernel(msgspec.Struct, kw_only=True, frozen=True):
     """A kernel that a line led to."""
 
-    kernel: str
-    library: str
+    kernel: str  # that the line led to; null: all of them
+    library: str  # the kernel's
     samples: int
     cpu_ns: float
-    share_of_line: float | None
+    share_of_line: float | None  # of the line's processor time
 
 
 class PythonLine(msgspec.Struct, kw_only=True, frozen=True):
@@ -59,13 +59,13 @@ class PythonLine(msgspec.Struct, kw_only=True, frozen=True):
     waiting."""
 
     file: str | None  # null, as line and function: it is not known, or there is no such line
-    line: int | None
-    function: str | None
-    samples: int
-    cpu_ns: float
+    line: int | None  # its number
+    function: str | None  # that it stands in
+    samples: int  # so many tell of it
+    cpu_ns: float  # over all threads
     share: float | None  # of the inference's processor time
     share_low: float | None = None  # its 95% interval, by the number of samples, and of looks where these tell the line
-    share_high: float | None = None
+    share_high: float | None = None  # as share_low
     kernels: list[LineKernel]  # most processor time first; none that is less than a hundredth of the line's
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class UnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
     """Of a layer, or of a module's own code; ``path`` null: of the inference."""
 
-    path: str | None
+    path: str | None  # of the layer; null: the inference
     time_ns: float | None  # median of an iteration
     share: float | None  # of the inference
     gflops: float | None  # counted, else analytic; null: no operations that anybody counts
@@ -26,10 +26,10 @@ class UnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
     bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
     intensity: dict[str, float]  # operational: FLOP/byte, by level
     roof: str | None  # the nearest one: "FP32", "BF16", or a level
-    share_of_roof: float | None
-    attainable_gflops: float | None
-    bound: str
-    evidence: str
+    share_of_roof: float | None  # how near it comes to that roof
+    attainable_gflops: float | None  # what that roof allows at its operational intensity
+    bound: str  # what bounds it: a level, compute, latency, waiting, overhead, …
+    evidence: str  # what that follows from
     confidence: str  # high, medium, low
 
 
@@ -44,8 +44,8 @@ class CodeUnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
     bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
     intensity: dict[str, float]  # operational: FLOP/byte, by level
     roof: str | None  # the nearest one of so many threads
-    share_of_roof: float | None
-    bound: str
+    share_of_roof: float | None  # how near it comes to that roof
+    bound: str  # what bounds it
     evidence: str
     confidence: str  # high, medium, low
 

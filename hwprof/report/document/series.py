@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 class SeriesSummary(msgspec.Struct, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     """One series in one pass, in its ``unit``."""
 
-    pass_: str
-    series: str
-    unit: str
-    readings: int
-    first: float
-    last: float
-    min: float
-    mean: float
-    max: float
+    pass_: str  # in which it was read
+    series: str  # its name
+    unit: str  # of its readings
+    readings: int  # how many
+    first: float  # reading
+    last: float  # reading
+    min: float  # the least reading
+    mean: float  # of the readings
+    max: float  # the most
 
 
 class Series(Part, kw_only=True, frozen=True):

@@ -19,10 +19,10 @@ COLUMNS: Final = ("inside", "calls", "total_ns", "share")
 class Stage(Figures, kw_only=True, frozen=True):
     """A stage over the timed iterations. Its share is part of the enclosing stage's where ``inside`` names one."""
 
-    name: str
-    inside: str | None
-    calls: int | None
-    total_ns: int
+    name: str  # load, preprocess, inference, postprocess, nms, save; or those of the workload
+    inside: str | None  # the stage that it lies in
+    calls: int | None  # in all timed iterations
+    total_ns: int  # of all of them
     call: Times | None  # of one call
 
 

@@ -25,8 +25,8 @@ class ThreadTimes(msgspec.Struct, kw_only=True, frozen=True):
     """A thread through the inference of the iterations that it was there in: its times, but for the path's, add up to
     ``elapsed_ns``."""
 
-    tid: int
-    name: str | None
+    tid: int  # the thread's number
+    name: str | None  # the thread's
     role: str  # "calling", "team" (waits for others in the OpenMP runtime), "other"
     shares_work: bool  # one of those that ``efficiency`` is of
     iterations: int  # in which it was there
@@ -47,16 +47,16 @@ class PathPart(msgspec.Struct, kw_only=True, frozen=True):
     """A part of the critical path: a thread, and what it did there. The interval (95%) is of the sampling alone, and
     too wide by what is exact."""
 
-    tid: int
+    tid: int  # the thread's number
     state: str  # "busy", "preempted", "barrier latency", "I/O", "lock", …
     cause: (
         str | None
     )  # what the calling thread waited for meanwhile ("lock", "condition", …); null: itself, or its team
-    ns: float
-    share: float
-    share_low: float
-    share_high: float
-    samples: int
+    ns: float  # of an iteration, on average
+    share: float  # of the thread's time, or of the path
+    share_low: float  # its 95% interval
+    share_high: float  # as share_low
+    samples: int  # so many tell of it
 
 
 class ThreadsLayer(msgspec.Struct, kw_only=True, frozen=True):

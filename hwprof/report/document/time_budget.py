@@ -18,18 +18,18 @@ class BudgetPart(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """One part of a time: ``compute``, ``layout``, ``page_faults``, ``allocation``, ``waiting``, ``dispatch``,
     ``blocked``, ``preempted`` or ``other``."""
 
-    part: str
+    part: str  # which
     ns: float  # of the elapsed time of an iteration, on average: what the calling thread did
     share: float  # of it; those of a row add up to 1
     share_low: float | None = None  # its 95% interval, by the calling thread's samples; left out: of a block
-    share_high: float | None = None
-    samples: int = 0
+    share_high: float | None = None  # as share_low
+    samples: int = 0  # of the calling thread in it
     threads_ns: float  # of the time of all threads that share the work
-    threads_share: float
+    threads_share: float  # of that time
 
 
 class Budget(msgspec.Struct, kw_only=True, frozen=True):
-    """Of the inference, of a layer, or of a block with all that is in it."""
+    """Of the inference, of a layer, of a block with all that is in it, or of layers that are alike."""
 
     path: str | None  # null: the inference
     elapsed_ns: float  # of an iteration of the pass that was sampled
@@ -42,12 +42,14 @@ class Budget(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class TimeBudget(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
-    """By the samples and switches of a pass; longest first."""
+    """By the samples and switches of a pass; longest first. ``alike``: all layers together that are alike
+    (``layers.alike``), by the path of the first, also where too few samples tell of each."""
 
     pass_: str
     whole: Budget
     layers: list[Budget]  # that enough samples tell of
     blocks: list[Budget]
+    alike: list[Budget]
 
 
 PART: Final = TimeBudget
@@ -59,12 +61,13 @@ def build(analysis: RunAnalysis) -> TimeBudget | Unavailable:
         return no_samples(analysis)
     from hwprof.analysis.time_budget import nested
 
-    table, of_blocks = analysis.time_budget, analysis.block_budgets
-    if table is None or of_blocks is None:
+    table, of_blocks, of_alike = analysis.time_budget, analysis.block_budgets, analysis.alike_budgets
+    if table is None or of_blocks is None or of_alike is None:
         return Unavailable("the thread that calls the model was not sampled")
     whole, *layers = map(_budget, nested(table))
     blocks = sorted(map(_budget, nested(of_blocks)), key=lambda one: -one.elapsed_ns)
-    return TimeBudget(pass_=analysis.sampled.record.name, whole=whole, layers=layers, blocks=blocks)
+    alike = [_budget(row) for row in nested(of_alike)]
+    return TimeBudget(pass_=analysis.sampled.record.name, whole=whole, layers=layers, blocks=blocks, alike=alike)
 
 
 def _budget(row: dict[str, Any]) -> Budget:

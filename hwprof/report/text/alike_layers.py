@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from hwprof.report.document.layers import Layer
-from hwprof.report.document.time_budget import Budget, BudgetPart
+from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.text.page import Page
-
-NUMBER: Final = re.compile(r"\d+")
-"""Of a block in a list of blocks, of a layer in a block: ``layers.3.conv2``."""
-
-AS_LONG: Final = 1.5
-"""Times as long as another one no layer takes that does the same: shapes do not tell the size of a window."""
 
 TIME: Final = "time"
 
 
 class Alike(NamedTuple):
-    """Of names that differ in numbers alone, of one class, with the same shapes and work, and about the same time;
-    longest first."""
+    """Of the document's ``layers.alike``, or a layer by itself; longest first."""
 
     layers: Sequence[Layer]
 
@@ -51,59 +42,22 @@ def hottest(page: Page) -> list[Alike]:
     chosen = page.document.hottest
     if chosen.sort != TIME:
         return [Alike([layer]) for layer in page.hottest()]
-    groups: dict[Hashable, list[Layer]] = {}
-    for layer in page.layers:
-        groups.setdefault(_kind(layer), []).append(layer)
-    rows = [row for group in groups.values() for row in _as_long(sorted(group, key=_took, reverse=True))]
+    rows = _rows(page)
     rows = [row for row in rows if any(map(_took, row.layers))] or rows  # what was never called has nothing to tell
     return sorted(rows, key=lambda row: -sum(map(_took, row.layers)))[: len(chosen.layers)]
 
 
-def _as_long(layers: Sequence[Layer]) -> list[Alike]:
-    """Of layers of one kind, longest first, those that take about as long together."""
-    rows: list[list[Layer]] = []
-    for layer in layers:
-        if rows and _took(rows[-1][0]) <= AS_LONG * _took(layer):
-            rows[-1].append(layer)
-        else:
-            rows.append([layer])
-    return [Alike(row) for row in rows]
-
-
-def _kind(layer: Layer) -> Hashable:
-    if layer.input_shapes is None and not layer.own:
-        return layer.path
-    work = (layer.parameters, layer.macs, layer.bytes)
-    return (NUMBER.sub("#", layer.path), layer.type, layer.input_shapes, layer.output_shapes, layer.more_shapes, work)
+def _rows(page: Page) -> list[Alike]:
+    """Each group once, and the layers that are in none, in order of execution."""
+    part = page.part(Layers)
+    by_path = {layer.path: layer for layer in page.layers}
+    group_of = {path: group for group in (part.alike if part is not None else ()) for path in group}
+    groups = {paths[0]: paths for paths in (group_of.get(layer.path, [layer.path]) for layer in page.layers)}
+    return [Alike([by_path[path] for path in paths]) for paths in groups.values()]
 
 
 def _took(layer: Layer) -> float:
     return layer.share if layer.share is not None else layer.time.median_ns if layer.time is not None else 0.0
-
-
-def merged(budgets: Sequence[Budget]) -> Budget | None:
-    """What several layers spend together; without intervals. None: of nothing."""
-    if len(budgets) < 2:
-        return budgets[0] if budgets else None
-    elapsed_ns = sum(one.elapsed_ns for one in budgets)
-    threads_ns = sum(part.threads_ns for one in budgets for part in one.parts)
-    parts = []
-    for name in dict.fromkeys(part.part for one in budgets for part in one.parts):
-        own = [part for one in budgets for part in one.parts if part.part == name]
-        ns, of_threads_ns = sum(part.ns for part in own), sum(part.threads_ns for part in own)
-        parts.append(
-            BudgetPart(
-                part=name,
-                ns=ns,
-                share=ns / elapsed_ns if elapsed_ns else 0.0,
-                share_low=None,
-                share_high=None,
-                samples=sum(part.samples for part in own),
-                threads_ns=of_threads_ns,
-                threads_share=of_threads_ns / threads_ns if threads_ns else 0.0,
-            )
-        )
-    return Budget(path=budgets[0].path, elapsed_ns=elapsed_ns, samples=sum(one.samples for one in budgets), parts=parts)
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -48,6 +48,11 @@ UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " ·
 ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "x", "#x=.'", "-", "o", "_.-~=+*#")
 
 
+def glyphs_of(encoding: str) -> Glyphs:
+    """Those that a terminal with this encoding has."""
+    return UNICODE if encoding.lower().startswith("utf") else ASCII
+
+
 MOST_DECIMALS: Final = 3
 """Of milliseconds."""
 

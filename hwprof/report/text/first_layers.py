@@ -29,10 +29,6 @@ KERNEL: Final = 18
 
 CPI: Final = "cpi"
 
-LEAST_TOLD: Final = 0.25
-"""Of alike layers, that samples must tell of: a few of many that were met most often are not like the others, but those
-that something held up."""
-
 LEAST_COMPUTE: Final = 0.2
 """Of a layer's time that others left to it."""
 
@@ -96,14 +92,12 @@ def letters(rows: Sequence[Alike], page: Page) -> set[str]:
 
 
 def _spent(rows: Sequence[Alike], page: Page) -> list[Budget | None]:
-    """The budget of each row, as far as samples tell of its layers."""
+    """The budget of each row, where samples tell of it."""
     found = page.part(TimeBudget)
-    known = {one.path: one for one in found.layers} if found is not None else {}
-    of_rows = [[known[one.path] for one in row.layers if one.path in known] for row in rows]
-    return [
-        alike_layers.merged(budgets) if len(budgets) >= LEAST_TOLD * len(row.layers) else None
-        for row, budgets in zip(rows, of_rows, strict=True)
-    ]
+    if found is None:
+        return [None for _ in rows]
+    single, together = ({one.path: one for one in budgets} for budgets in (found.layers, found.alike))
+    return [(together if len(row.layers) > 1 else single).get(row.path) for row in rows]
 
 
 def _computes(budget: Budget | None) -> bool:

@@ -200,13 +200,14 @@ def _effects(document: Document, glyphs: Glyphs) -> list[str]:
         ("pass trace", effect.trace, effect.missing_trace, of),
     ]
     return [
-        f"{what}: {missing}" if found is None else f"{what}: {document.whole} {_ratio(found, glyphs, of)}"
+        f"{what}: {missing}" if found is None else f"{what}: {document.whole} {slowdown(found, glyphs, of)}"
         for what, found, missing, of in lines
         if found is not None or missing is not None
     ]
 
 
-def _ratio(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
+def slowdown(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
+    """``×1.013 ±0.004 (20 vs 4 iterations)``, and the layers' own; or that it cannot be told from noise."""
     iterations = f"({effect.observed_iterations} vs {effect.base_iterations} iterations)"
     if effect.error is None:
         return f"slowdown not distinguishable from noise {iterations}"

@@ -21,6 +21,8 @@ ALIKE: Final = 0.02
 ELSEWHERE: Final = ("macs", "calls")
 """Sort keys that have a column of their own."""
 
+OWN_CODE: Final = "(own): what a module does itself, between the modules that it calls"
+
 TYPES: Final = 4
 """Of layers that were not called, so many types are named."""
 
@@ -157,7 +159,7 @@ def _own_code(rows: Sequence[Row]) -> str:
     if not any(row.layer is not None and row.layer.own for row in rows):
         return ""
     operators = "; below it its operators, pass trace" if any(row.operator for row in rows) else ""
-    return f"(own): what a module does itself, between the modules that it calls{operators}"
+    return f"{OWN_CODE}{operators}"
 
 
 def _not_called(page: Page) -> str:

@@ -13,7 +13,7 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.part import Part
 from hwprof.report.text import choice
-from hwprof.report.text.figures import ASCII, UNICODE, Glyphs, some
+from hwprof.report.text.figures import Glyphs, glyphs_of, some
 from hwprof.report.text.footnotes import MOST
 from hwprof.report.text.grid import Column, fit, table, whole_width
 
@@ -46,7 +46,7 @@ class Page:
         self.whole = found.whole if found is not None else None
         self.explained: set[str] = set()  # metrics whose columns stood in a table above, with their footnotes
         self._noted: set[str] = set()
-        self.glyphs: Glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+        self.glyphs: Glyphs = glyphs_of(console.encoding)
 
     def part(self, kind: type[P]) -> P | None:
         """A section's part of the document; None where the run has nothing of it."""

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hwprof.report.text import figures
-from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.text.figures import Glyphs, glyphs_of
 from hwprof.report.text.grid import Column, fit, table
 from hwprof.run.peaks import DRAM, NEW_PAGE, USUAL_PAGES, Peak, Peaks
 from hwprof.unavailable import explain
@@ -39,7 +39,7 @@ NOTES: Final = (
 
 def show(found: Peaks, console: Console) -> None:
     """Prints all of them; what could not be measured with its reason."""
-    glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+    glyphs = glyphs_of(console.encoding)
     _head(found, console)
     if found.disturbed:
         warning = f"others took {found.others_share:.0%} of the processors meanwhile: peaks are too low"

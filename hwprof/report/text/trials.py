@@ -13,7 +13,7 @@ from rich.text import Text
 from hwprof.remedies.catalogue import lines
 from hwprof.report.text import figures
 from hwprof.report.text.console import make_console
-from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.text.figures import Glyphs, glyphs_of
 from hwprof.report.text.grid import Column, fit, table
 from hwprof.run.peaks import NOISY
 from hwprof.run.trials import INTERRUPTED, TIME_OVER, Change, Difference, Trial, Trials
@@ -40,7 +40,7 @@ EXACT: Final = 1e-4
 def show(found: Trials, console: Console | None = None, run: str | None = None) -> None:
     """A row for each, those that help first, then what to type for the best. ``run``: as it is typed."""
     console = console or make_console()
-    glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+    glyphs = glyphs_of(console.encoding)
     tried = [one for one in found.rows if one.inference is not None]
     if tried:
         console.print(table(fit(_columns(tried, glyphs), console.width), glyphs))

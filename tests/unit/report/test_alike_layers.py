@@ -7,8 +7,10 @@ import itertools
 from pathlib import Path
 
 import msgspec
+import polars as pl
 import pytest
 
+from hwprof.analysis.alike_layers import alike
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.figures import Times
@@ -16,9 +18,11 @@ from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
 from hwprof.report.text import alike_layers, first_layers, first_screen
-from hwprof.report.text.alike_layers import hottest, mean, merged, usual
+from hwprof.report.text.alike_layers import hottest, mean, usual
 from hwprof.report.text.console import make_console
 from hwprof.report.text.page import Page
+from hwprof.run.directory import RunDirectory
+from tests.support import synthetic_model, synthetic_run, synthetic_samples
 from tests.support import synthetic_variants as runs
 
 ORDER = itertools.count()
@@ -29,6 +33,21 @@ def layer(like: Layer, path: str, ms: float, **more: object) -> Layer:
     return msgspec.structs.replace(like, path=path, time=time, share=ms / 100, order=next(ORDER), **more)
 
 
+def groups_of(layers: list[Layer]) -> list[list[str]]:
+    """As the analysis finds them in its rows of these layers."""
+    work = ("type", "input_shapes", "output_shapes", "more_shapes", "parameters", "macs", "bytes", "share")
+    rows = [
+        {
+            "owner": one.path,
+            "leaf": not one.own,
+            "time_median_ns": one.time.median_ns if one.time is not None else None,
+            **{name: getattr(one, name) for name in work},
+        }
+        for one in layers
+    ]
+    return alike(pl.DataFrame(rows, infer_schema_length=None))
+
+
 def page_of(root: Path, layers: list[Layer], sort: str = "time", top: int | None = 3) -> Page:
     document = builder.build(runs.sampled(root), 8)
     part = document.part(Layers)
@@ -37,7 +56,7 @@ def page_of(root: Path, layers: list[Layer], sort: str = "time", top: int | None
     return Page(
         msgspec.structs.replace(
             document,
-            parts={**document.parts, "layers": msgspec.structs.replace(part, rows=layers)},
+            parts={**document.parts, "layers": msgspec.structs.replace(part, rows=layers, alike=groups_of(layers))},
             hottest=Hottest(sort=sort, top=top, layers=paths),
         ),
         make_console(100, io.StringIO()),
@@ -111,45 +130,63 @@ def test_the_first_screen_says_how_many(like: Layer, tmp_path: Path) -> None:
     assert row.split()[1] == "3" and "15.0%" in row
 
 
-def budget(path: str, compute: float, layout: float) -> Budget:
-    def part(name: str, ns: float) -> BudgetPart:
-        share = ns / (compute + layout)
-        return BudgetPart(
-            part=name, ns=ns, share=share, share_low=0.0, share_high=1.0, samples=5, threads_ns=2 * ns,
-            threads_share=share,
-        )  # fmt: skip
-
-    parts = [part("compute", compute), *([part("layout", layout)] if layout else [])]
-    return Budget(path=path, elapsed_ns=compute + layout, samples=5 * len(parts), parts=parts)
-
-
-def test_budgets_together_add_up() -> None:
-    assert merged([]) is None
-    one = budget("a.0", 6.0, 2.0)
-    assert merged([one]) is one
-    both = merged([one, budget("a.1", 2.0, 0.0)])
-    assert both is not None and both.elapsed_ns == 10.0 and both.samples == 15
-    assert {part.part: part.share for part in both.parts} == pytest.approx({"compute": 0.8, "layout": 0.2})
-    assert sum(part.threads_share for part in both.parts) == pytest.approx(1)
-    assert all(part.share_low is None for part in both.parts)
-
-
 def test_what_several_have() -> None:
     assert mean([None, 1.0, 2.0]) == 1.5 and mean([None]) is None
     assert usual(["a", None, "b", "b"]) == "b" and usual([None]) is None
     assert alike_layers.usual(iter(["x", "y"])) == "x"
 
 
-@pytest.mark.parametrize(("told", "bar"), [(1, False), (2, True), (6, True)])
-def test_a_few_of_them_tell_no_budget_of_all(told: int, bar: bool, like: Layer, tmp_path: Path) -> None:
-    """Those that something held up are met most often, and are not like the others."""
-    blocks = [layer(like, f"blocks.{number}.fc1", 6.0) for number in range(6)]
-    page = page_of(tmp_path, blocks)
+def budget(path: str, **shares: float) -> Budget:
+    parts = [
+        BudgetPart(part=name, ns=share, share=share, threads_ns=share, threads_share=share)
+        for name, share in shares.items()
+    ]
+    return Budget(path=path, elapsed_ns=1.0, samples=120, parts=parts)
+
+
+def test_a_row_of_several_has_the_budget_of_all_of_them(like: Layer, tmp_path: Path) -> None:
+    blocks = [layer(like, f"blocks.{number}.fc1", 6.0 - 0.1 * number) for number in range(6)]
+    page = page_of(tmp_path, [*blocks, layer(like, "stem", 7.0)])
     part = page.document.part(TimeBudget)
     assert part is not None
-    own = [budget(one.path, 6.0, 2.0) for one in blocks[:told]]
-    parts = {**page.document.parts, "time_budget": msgspec.structs.replace(part, layers=own)}
+    own = [budget("stem", layout=1.0), budget("blocks.0.fc1", waiting=1.0)]
+    known = msgspec.structs.replace(part, layers=own, alike=[budget("blocks.0.fc1", compute=1.0)])
+    parts = {**page.document.parts, "time_budget": known}
     page = Page(msgspec.structs.replace(page.document, parts=parts), page.console)
     cells = {column.header: column.cells for column in first_layers.columns(hottest(page), page)}
-    assert ("budget" in cells) == bar
-    assert not bar or set(cells["budget"][0]) == {"c", "l"}
+    assert cells["alike"] == ["6", ""] and cells["budget"] == [10 * "c", 10 * "l"]
+
+
+def forty_alike(root: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run of 40 equal convolutions, each of which one sample meets in each of three timed iterations: twice at work,
+    and in the last one in a barrier."""
+    conv = synthetic_model.Module("", "Conv2d", 80_000, 1_000_000, 100, ("1x8x80x80", "1x8x80x80"))
+    modules = (*synthetic_model.MODULES, *(conv._replace(path=f"blocks.{number}.conv") for number in range(40)))
+    for module in (synthetic_model, synthetic_run):
+        monkeypatch.setattr(module, "MODULES", modules)
+    run = synthetic_run.build(root, iterations=6)  # every other one counts its layers, and times are of the others
+    synthetic_samples.add(run)
+    spans = run.read("spans").filter(pl.col("pass") == "trace", pl.col("kind") == "iteration")
+    waits = (pl.col("tid") == synthetic_samples.MAIN) & (pl.col("time_ns") > spans["begin_ns"].max())
+    kernel = pl.when(waits).then(pl.lit(synthetic_samples.BARRIER, pl.Int32)).otherwise("kernel")
+    runs.change_table(run, "samples", kernel.alias("kernel"))
+    return run
+
+
+def test_layers_of_which_each_has_too_few_samples_have_a_budget_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = builder.build(forty_alike(tmp_path, monkeypatch), 8)
+    found, layers = document.part(TimeBudget), document.part(Layers)
+    assert found is not None and layers is not None
+    (group,) = layers.alike
+    assert len(group) == 40 and not {one.path for one in found.layers} & set(group)
+    (together,) = found.alike
+    assert together.path == group[0] and together.samples == 40 * 3
+    assert sum(part.share for part in together.parts) == pytest.approx(1)
+    assert {part.part for part in together.parts} == {"compute", "waiting"}
+    assert together.share("waiting") == pytest.approx(1 / 3, abs=0.02)
+    assert all(part.share_low is not None and part.share_low < part.share for part in together.parts)
+    page = Page(document, make_console(100, io.StringIO()))
+    cells = {column.header: column.cells for column in first_layers.columns(hottest(page), page)}
+    assert dict(zip(cells["alike"], cells["budget"], strict=True))["40"] == "cccccccwww"

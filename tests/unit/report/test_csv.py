@@ -144,12 +144,34 @@ def test_whatever_cells_hold_is_read_again(
             header, *found = csv.reader(file)
     assert header == list(columns)
     expected = [
-        tuple("" if cell is None else str(cell) if not isinstance(cell, float) else cell for cell in row)
+        tuple("" if cell is None else str(cell).lower() if isinstance(cell, bool) else cell for cell in row)
         for row in rows
     ]
-    assert [(one[0], float(one[1]) if one[1] else "", *one[2:]) for one in found] == expected
+    read = [(one[0], float(one[1]) if one[1] else "", int(one[2]) if one[2] else "", one[3]) for one in found]
+    assert read == expected
 
 
 def test_a_text_without_a_letter_is_an_empty_cell(tmp_path: Path) -> None:
     Table({"path": ["", None, "a"], "figure": [1.0, None, 0.5]}).write(tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == "path,figure\n,1.0\n,\na,0.5\n"
+    assert (tmp_path / "t.csv").read_text() == "path,figure\n,1\n,\na,0.5\n"
+
+
+def test_whole_numbers_have_no_point_and_truth_is_spelt_as_in_the_json(tmp_path: Path) -> None:
+    columns: dict[str, list[object]] = {
+        "counts": [12.0, -0.0, 4e15, 0.25, None],
+        "mixed": [12, 3.0, 0.5, None, True],
+        "flag": [True, False, None, None, True],
+    }
+    Table(columns).write(tmp_path / "t.csv")
+    rows = list(csv.reader((tmp_path / "t.csv").open()))[1:]
+    assert [row[0] for row in rows] == ["12", "0", "4000000000000000", "0.25", ""]
+    assert [row[1] for row in rows] == ["12", "3", "0.5", "", "true"]
+    assert [row[2] for row in rows] == ["true", "false", "", "", "true"]
+
+
+@given(st.floats(allow_nan=False))
+def test_a_figure_has_every_digit(value: float) -> None:
+    with TemporaryDirectory() as folder:
+        Table({"figure": [value]}).write(path := Path(folder) / "t.csv")
+        text = path.read_text().split()[1]
+    assert float(text) == value and not text.endswith(".0")

@@ -173,6 +173,7 @@ def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
         whole=budget(None, compute=0.58, layout=0.17, waiting=0.25),
         layers=[budget(path, compute=0.5, layout=0.3, waiting=0.2)],
         blocks=[],
+        alike=[],
     )
     document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": found})
     text = shown(document, 100)
@@ -231,7 +232,7 @@ def test_what_others_took_is_not_taken_for_a_model_without_faults(tmp_path: Path
     parts = [BudgetPart(part=name, ns=1.0, share=value, share_low=None, share_high=None, samples=1, threads_ns=1.0,
                         threads_share=value) for name, value in (("preempted", 0.7), ("compute", 0.3))]  # fmt: skip
     whole = Budget(path=None, elapsed_ns=1.0, samples=9, parts=parts)
-    budget = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[])
+    budget = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[], alike=[])
     text = shown(msgspec.structs.replace(document, parts={**document.parts, "time_budget": budget}), 100)
     assert "not known: others had the processor for 70% of the time" in text and "quiet" not in text.replace(
         "wait-quiet", ""
@@ -282,7 +283,7 @@ def test_who_disturbed_the_sampled_pass_is_told_though_times_are_quiet(tmp_path:
         for part, share in (("compute", 0.42), ("preempted", 0.58))
     ]  # fmt: skip
     whole = Budget(path=None, elapsed_ns=9e6, samples=100, parts=parts)
-    found = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[])
+    found = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[], alike=[])
     document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": found})
     lines = shown(document, 200).splitlines()
     noisy = next(line for line in lines if line.startswith("NOISY"))
@@ -367,7 +368,7 @@ def test_shares_of_few_samples_say_how_few(samples: int, low: float, high: float
         threads_share=1.0,
     )
     whole = Budget(path=None, elapsed_ns=1.76e6, samples=samples, parts=[part])
-    found = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[])
+    found = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[], alike=[])
     document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": found})
     assert f"c compute {share:.0%}".removesuffix("%") + f" (% of inference{told})" in shown(document, 100)
     nothing = to_do.nothing(Findings(rows=[]), Page(document, make_console(100, io.StringIO())))

@@ -237,7 +237,7 @@ def test_nothing_is_new_but_names(kept: tuple[Path, Document]) -> None:
         r"^(layers\.modules\.|overhead\.\w+\.(distinguishable|error)$|(kernels|threads)\.(.*\.)?threads_sharing$"
         r"|threads\.layers\.[1-9]\d*\.(path|elapsed_ns|samples)$"  # listed by the samples of all threads, not of one
         r"|primitives\.sampled_(from|reorders)|cpu_time\.(resolved|tick_ns|error)$|kernels\.few_for_shares$|kernels\..*\.unsampled_share$|threads\.threads\.\d+\.shares_work$|series\."
-        r"|passes\.\d+\.bare$|(.*\.)?own$|layers\.irregular$|noise\.|over_time\.|kernels\.(waiting\.|(.*\.)?waits$)"
+        r"|passes\.\d+\.bare$|(.*\.)?own$|layers\.(irregular|alike\..*|alike)$|noise\.|over_time\.|kernels\.(waiting\.|(.*\.)?waits$)"
         r"|threads\.unsampled_(threads$|blocked_ns\.)|threads\.threads\.\d+\.(iterations|elapsed_ns|unknown_ns)$|threads\.by_iteration\.\d+\.threads\."
         r"|kernels\.cpi_left_out\.|kernels\.(layers|kernels)\..*\.(cpi_missing|instructions)$"
         r"|(.*\.)?critical_path\.[^.]*\.cause$|kernels\.layers\.\d+\.cpi(_low|_high)?$"

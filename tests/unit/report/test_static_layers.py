@@ -145,3 +145,26 @@ def test_parameters_that_cannot_be_read_are_a_dash_with_its_reason() -> None:
     (row,) = [line.split() for line in lines if "model.1." in line]
     assert row[3] in ("-", "–")
     assert lines[-1] == "not to be read"
+
+
+def timed_rows() -> pl.DataFrame:
+    """Each layer takes 1.5 ms and a tenth; two rows stand below."""
+    times = {"time_mean_ns": 1.5e6, "time_min_ns": 1_000_000, "share": 0.1, "runs": 10}
+    rows = static_rows(LAYERS).with_columns(pl.lit(value).alias(name) for name, value in times.items())
+    below = pl.DataFrame(
+        [{"path": "unattributed", **times}, {"path": "whole", "macs": 7_500_000, **times, "share": 1.0}]
+    )
+    return pl.concat([rows, below], how="diagonal_relaxed")
+
+
+def test_times_stand_beside_the_layers_and_the_whole_below() -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False, markup=False)
+    workload = WorkloadRecord(name="made", kind="yolo", weights="random", parameters=3_000_000, threads=1, batch=1)
+    static_layers.show(LAYERS, timed_rows(), workload, console, ["a note"])
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert lines[0].split()[:5] == ["#", "layer", "type", "mean", "ms"]
+    assert all(line.split()[3:5] == ["1.50", "10.0%"] for line in lines[2:5])
+    assert lines[5] == "" and lines[6].split() == ["unattributed", "1.50", "10.0%"]
+    assert lines[7].split()[:3] == ["inference", "1.50", "100.0%"] and "7.50 M" in lines[7]
+    assert lines[8] == "a note" and lines[9].startswith("made: ")
