@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.workload.module_call import FORWARD, Forward, as_a_whole
+from hwprof.workload.module_call import FORWARD, Forward, as_a_whole, seen_inside
 
 FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 """By the number of dimensions."""
@@ -114,6 +114,19 @@ def _compile(module: nn.Module) -> None:
     module.forward = torch.compile(module.forward, dynamic=False)
 
 
+def _onnxruntime(module: nn.Module) -> None:
+    """Raises ``HwprofError`` at the first call, where it cannot be done."""
+    from hwprof.workload.runtimes.onnx_runtime import OnnxRuntime
+    from hwprof.workload.runtimes.stand_in import StandIn
+
+    stand_in = StandIn(module, OnnxRuntime())
+
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        return stand_in.run(*arguments, **keywords)
+
+    module.forward = seen_inside(run, stand_in)
+
+
 def _flush_denormals() -> None:
     """Threads that are started later take it over."""
     if not torch.set_flush_denormal(True):
@@ -126,7 +139,10 @@ BEFORE: Final = MappingProxyType({"flush_denormals": _flush_denormals})
 CODE: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
     {"compile": _compile, "torchscript": _torchscript}
 )
-"""What puts other code in the place of the model's own."""
+"""What puts other code in the place of the model's own, in which no layer is seen."""
+
+RUNTIMES: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType({"onnxruntime": _onnxruntime})
+"""What has another program than PyTorch run the model, which tells of its layers."""
 
 AFTER: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
     {
@@ -135,6 +151,7 @@ AFTER: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyT
         "bfloat16": _bfloat16,
         "bfloat16_weights": _bfloat16_weights,
         **CODE,
+        **RUNTIMES,
     }
 )
 """Called with each built model, in this order: what is compiled has what the others changed."""
@@ -154,7 +171,7 @@ def of_built(modules: Iterable[nn.Module], names: Collection[str]) -> Callable[[
         for name, change in AFTER.items():
             if name not in names:
                 continue
-            if name in CODE:
+            if name in CODE or name in RUNTIMES:
                 own.append((module, module.__dict__.get(FORWARD)))
             change(module)
 
