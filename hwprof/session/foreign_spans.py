@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,21 +17,31 @@ if TYPE_CHECKING:  # of the room that imports torch
     from hwprof.workload.runtimes.runtime import Profile, RuntimeCall
 
 
-def add(profiles: Mapping[str, Iterable[Profile]], recorder: SpanRecorder, record: PassRecord) -> list[str]:
-    """Brings the spans of watched calls into the recorder's, and their clocks into the pass's record; returns notes.
-    ``profiles``: by the prefix of the paths."""
+class Added(NamedTuple):
+    """What is to be said of them."""
+
+    notes: list[str]
+    fused: dict[str, list[str]]  # paths of the layers that were done in one, by its own
+
+
+def add(profiles: Mapping[str, Iterable[Profile]], recorder: SpanRecorder, record: PassRecord) -> Added:
+    """Brings the spans of watched calls into the recorder's, and their clocks into the pass's record. ``profiles``: by
+    the prefix of the paths."""
     notes: list[str] = []
+    fused: dict[str, list[str]] = {}
     numbers, warm_ups, begins, ends = recorder.iteration_times().T
     for prefix, those in profiles.items():
         for profile in those:
             notes += profile.notes
+            for name, paths in profile.fused.items():
+                fused[path_of(f"{prefix}{name}")] = [path_of(f"{prefix}{path}") for path in paths]
             to_monotonic = _conversion(profile, record)
             for call in profile.calls:
                 at = int(np.searchsorted(begins, call.begin_ns, side="right")) - 1
                 if at >= 0 and call.end_ns <= ends[at]:  # others were made before anything was measured
                     spans = _spans(call, prefix, to_monotonic)
                     recorder.add_layers(int(numbers[at]), spans, warmup=bool(warm_ups[at]))
-    return notes
+    return Added(notes, fused)
 
 
 def _conversion(profile: Profile, record: PassRecord) -> Callable[[int], int]:

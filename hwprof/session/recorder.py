@@ -294,6 +294,10 @@ class SpanRecorder:
         ]
         self._added.append(LayerCalls(iteration, warmup=warmup, calls=rows))
 
+    def added_paths(self) -> frozenset[str]:
+        """Those of ``add_layers``."""
+        return frozenset(self._numbers)
+
     def iteration_times(self) -> Integers:
         """Number, whether it warms up, begin and end of each, in their order."""
         return self._records.iterations()

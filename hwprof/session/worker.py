@@ -125,6 +125,7 @@ class _Worker:
         self._shortest_s = math.inf  # of all iterations
         self._begin_ns: int | None = None  # of the first iteration after it
         self._notes: list[str] = []  # on the workload
+        self._fused: dict[str, list[str]] = {}  # layers that were done in one, by its path
         wanted = order.plan.precision
         self._precision = Precision(wanted) if wanted is not None else None
         self._pid = os.getpid()
@@ -417,6 +418,10 @@ class _Worker:
             described, said = describe(
                 self._workload, self._is_hurried, one_layer=other_code, in_any_order=bool(self._watch.stand_ins)
             )
+            if self._fused:
+                from hwprof.session.fused_layers import with_fused
+
+                described["layers"] = with_fused(described["layers"], self._fused, self._recorder.added_paths())
             notes = [*notes, *said]
             processes.end_copy(self._pid)
         for name, frame in described.items():
@@ -431,7 +436,9 @@ class _Worker:
             from hwprof.session import foreign_spans
 
             profiles = {prefix: stand_in.profiles() for prefix, stand_in in stand_ins.items()}
-            self._notes += foreign_spans.add(profiles, self._recorder, self._record)
+            added = foreign_spans.add(profiles, self._recorder, self._record)
+            self._notes += added.notes
+            self._fused = added.fused
 
 
 if __name__ == "__main__":

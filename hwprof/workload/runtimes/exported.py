@@ -50,11 +50,13 @@ def exported(model: nn.Module, call: Leaves) -> Iterator[Exported]:
         if not structure.tensors:
             raise HwprofError("the model gives no tensor: ONNX has nothing to compute")
         file = Path(folder) / "model.onnx"
+        graph = _graph(program.model.graph, _paths(model))
         try:
+            program.optimize()
             program.save(str(file), external_data=weights > MOST_BYTES)
         except Exception as error:
             raise _refused(error) from error
-        yield Exported(file, _graph(program.model.graph, _paths(model)), structure)
+        yield Exported(file, graph.optimised(_operators(program.model.graph)), structure)
 
 
 def _program(flat: FlatCall, tensors: Sequence[torch.Tensor]) -> Any:
@@ -64,7 +66,7 @@ def _program(flat: FlatCall, tensors: Sequence[torch.Tensor]) -> Any:
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(action="ignore"):
-            return torch.onnx.export(flat, tuple(tensors), dynamo=True, verbose=False)
+            return torch.onnx.export(flat, tuple(tensors), dynamo=True, verbose=False, optimize=False)
     except Exception as error:
         raise _refused(error) from error
     finally:
@@ -87,15 +89,21 @@ def _paths(model: nn.Module) -> dict[str, str]:
 
 
 def _graph(graph: Any, paths: Mapping[str, str]) -> Graph:
-    operators = [_operator(node, node.metadata_props) for node in graph]
-    return Graph(operators, frozenset(value.name for value in graph.inputs), paths)
+    return Graph(_operators(graph), frozenset(value.name for value in graph.inputs), paths)
 
 
-def _operator(node: Any, said: Mapping[str, str]) -> Operator:
-    """Of a node as onnxscript has it."""
-    inputs = tuple(value.name for value in node.inputs if value is not None)
-    outputs = tuple(value.name for value in node.outputs)
-    return Operator(node.name, node.op_type, inputs, outputs, _scopes(said.get(SCOPES)))
+def _operators(graph: Any) -> list[Operator]:
+    """Of a graph as onnxscript has it."""
+    return [
+        Operator(
+            node.name,
+            node.op_type,
+            tuple(value.name for value in node.inputs if value is not None),
+            tuple(value.name for value in node.outputs),
+            _scopes(node.metadata_props.get(SCOPES)),
+        )
+        for node in graph
+    ]
 
 
 def _scopes(text: str | None) -> Scopes | None:

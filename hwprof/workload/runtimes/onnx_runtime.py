@@ -15,7 +15,7 @@ import torch
 from hwprof.errors import HwprofError, described
 from hwprof.workload.runtimes.exported import Exported
 from hwprof.workload.runtimes.layer_spans import Worked, layer_spans
-from hwprof.workload.runtimes.operators import Operator, places
+from hwprof.workload.runtimes.operators import Operator, fused, places
 from hwprof.workload.runtimes.runtime import Mark, Profile, RuntimeCall, arrays, loading
 
 NAME: Final = "ONNX Runtime"
@@ -139,7 +139,7 @@ class _WatchedSession(_Session):
         notes = (
             [f"{NAME} kept no times of its last {lacking} calls: it keeps a million of operators"] if lacking else []
         )
-        return Profile(calls, NAME, self._marks, UNIT_NS, notes)
+        return Profile(calls, NAME, self._marks, UNIT_NS, fused(self._places), notes)
 
 
 class _Event(msgspec.Struct):

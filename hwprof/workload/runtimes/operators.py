@@ -2,15 +2,16 @@
 says of which module it is.
 
 A runtime fuses operators, leaves out what is constant, and puts in others that change layouts. One that it has kept is
-known by its name, or by that of what it gives; one that is gone was done by the one that has its module, or by the one
-before it; and one that is new works for the one behind it.
+known by its name, or by that of what it gives; one that is gone was done by the one that takes what it took, or by the
+one before it; and one that is new works for the one behind it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from hwprof.run.owner_names import path_of
@@ -34,10 +35,12 @@ class Operator(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Of which layer an operator is: the module calls around it, the outermost first, and their paths."""
+    """Of which layer an operator is: the module calls around it, the outermost first, and their paths. Where it is of
+    several, the last one is a name for these ``members``."""
 
     scopes: Scopes
     paths: tuple[str, ...]
+    members: tuple[str, ...] = ()  # their paths
 
 
 class Graph(NamedTuple):
@@ -46,16 +49,29 @@ class Graph(NamedTuple):
     operators: Sequence[Operator]
     inputs: frozenset[str]  # the names of what it is given, beside weights
     paths: Mapping[str, str]  # of the modules that are layers, by name
+    made_of: Mapping[str, Sequence[Operator]] = MappingProxyType({})  # what the exporter has fused, by the name
+
+    def optimised(self, operators: Sequence[Operator]) -> Graph:
+        """The same, as the exporter has made it since then: it fuses operators, too."""
+        members = _members(self, operators, _with_all_scopes(self.operators), replaces=True)
+        return self._replace(operators=operators, made_of=members)
 
 
 def places(exported: Graph, executed: Sequence[Operator]) -> dict[str, Place]:
     """By the name of an executed operator; of those that are of no layer there is none."""
     scopes = _with_all_scopes(exported.operators)
-    members = _members(exported, executed, scopes)
-    found = {
-        name: place for name, those in members.items() if (place := _place(those, scopes, exported.paths)) is not None
-    }
+    found = {}
+    for name, those in _members(exported, executed, scopes).items():
+        members = [inner for one in those for inner in exported.made_of.get(one.name, (one,))]
+        known = {one.name: one.scopes if one.scopes is not None else scopes.get(one.name) for one in members}
+        if (place := _place(members, known, exported.paths)) is not None:
+            found[name] = place
     return _with_new_ones(executed, found)
+
+
+def fused(found: Mapping[str, Place]) -> dict[str, tuple[str, ...]]:
+    """The layers that are done in one, by its name."""
+    return {place.paths[-1]: place.members for place in found.values() if place.members}
 
 
 def _with_all_scopes(exported: Sequence[Operator]) -> dict[str, Scopes]:
@@ -81,31 +97,81 @@ def common(sequences: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(those[0] for those in same)
 
 
-def _members(graph: Graph, executed: Sequence[Operator], scopes: Mapping[str, Scopes]) -> dict[str, list[Operator]]:
-    """The exported operators that each executed one does, in the order of these."""
-    exported = graph.operators
-    by_name = {one.name: one for one in exported}
-    gives = {value: one for one in exported for value in one.outputs}
-    done: dict[str, list[str]] = {}
-    does: defaultdict[str, list[str]] = defaultdict(list)
+def _members(
+    graph: Graph, executed: Sequence[Operator], scopes: Mapping[str, Scopes], *, replaces: bool = False
+) -> dict[str, list[Operator]]:
+    """The exported operators that each executed one does, in the order of these. ``replaces``: one that is new
+    does what is gone, and what else is gone was constant, as shapes are; otherwise it changes a layout."""
+    by_name = {one.name: one for one in graph.operators}
+    gives = {value: one for one in graph.operators for value in one.outputs}
+    does: dict[str, list[Operator]] = {}
     for one in executed:
         known = [by_name.get(name) or gives.get(name) for name in (*one.origins, one.name, *one.outputs)]
-        for name in dict.fromkeys(origin.name for origin in known if origin is not None):
-            does[one.name].append(name)
-            done.setdefault(name, []).append(one.name)
-    takes: defaultdict[str, list[Operator]] = defaultdict(list)
-    for one in exported:
-        for value in one.inputs:
-            takes[value].append(one)
-    gone = [one for one in _on_inputs(graph) if one.name not in done]
-    for one in reversed(gone):  # one that it is done with may be gone, too
-        behind = [other for value in one.outputs for other in takes[value]]
-        _join(one, [other for other in behind if scopes.get(other.name) == scopes.get(one.name)], done, does)
-    for one in gone:
-        if one.name not in done:
-            _join(one, [gives[value] for value in one.inputs if value in gives], done, does)
-    order = {one.name: number for number, one in enumerate(exported)}
-    return {name: [by_name[one] for one in sorted(those, key=order.__getitem__)] for name, those in does.items()}
+        does[one.name] = list({origin.name: origin for origin in known if origin is not None}.values())
+    done = {origin.name: name for name, those in does.items() for origin in those}
+    gone = {one.name: one for one in _on_inputs(graph) if one.name not in done}
+
+    def take(name: str, those: Iterable[Operator]) -> None:
+        for one in those:
+            does[name].append(one)
+            done[one.name] = name
+            del gone[one.name]
+
+    values = _values(executed, does, gives)
+    taken = {one.name: {values[value] for value in one.inputs} for one in executed}
+    if replaces:
+        for one in executed:
+            if not does[one.name]:
+                take(one.name, _ahead(taken[one.name], gone))
+    for one in executed:
+        take(one.name, _behind(does[one.name], taken[one.name], gives, gone))
+    for one in [] if replaces else list(gone.values()):
+        if (name := _beside(one, graph, scopes, done)) is not None:
+            take(name, [one])
+    order = {one.name: number for number, one in enumerate(graph.operators)}
+    return {name: sorted(those, key=lambda one: order[one.name]) for name, those in does.items() if those}
+
+
+def _values(
+    executed: Sequence[Operator], does: Mapping[str, Sequence[Operator]], gives: Mapping[str, Operator]
+) -> dict[str, str]:
+    """What the runtime's values are of those that were exported, in whatever layout."""
+    found: dict[str, str] = {}
+    for one in executed:
+        found.update((value, value) for value in one.inputs if value not in found)
+        for value in one.outputs:
+            if value in gives:
+                found[value] = value
+            elif those := does[one.name]:
+                found[value] = those[-1].outputs[0]
+            elif one.inputs:
+                found[value] = found[one.inputs[0]]
+    return found
+
+
+def _behind(
+    last: Sequence[Operator], taken: Collection[str], gives: Mapping[str, Operator], gone: Mapping[str, Operator]
+) -> list[Operator]:
+    """What is gone between what an operator takes and the ``last`` that it does: it does all of that."""
+    found: dict[str, Operator] = {}
+    waiting = list(last)
+    while waiting:
+        for value in waiting.pop().inputs:
+            before = gives.get(value)
+            if before is not None and value not in taken and before.name in gone and before.name not in found:
+                found[before.name] = before
+                waiting.append(before)
+    return list(found.values())
+
+
+def _ahead(taken: Iterable[str], gone: Mapping[str, Operator]) -> list[Operator]:
+    """What is gone behind what an operator takes."""
+    given, found = set(taken), []
+    for one in gone.values():
+        if not given.isdisjoint(one.inputs):
+            found.append(one)
+            given.update(one.outputs)
+    return found
 
 
 def _on_inputs(graph: Graph) -> list[Operator]:
@@ -118,16 +184,17 @@ def _on_inputs(graph: Graph) -> list[Operator]:
     return found
 
 
-def _join(one: Operator, others: Iterable[Operator], done: dict[str, list[str]], does: dict[str, list[str]]) -> None:
-    by = next((done[other.name] for other in others if other.name in done), None)
-    if by is not None:
-        done[one.name] = by[:1]
-        does[by[0]].append(one.name)
+def _beside(gone: Operator, graph: Graph, scopes: Mapping[str, Scopes], done: Mapping[str, str]) -> str | None:
+    """Who does what is gone, and named by nobody: who does what is before it; of its own layer, if there is such."""
+    before = [one.name for one in graph.operators if not set(one.outputs).isdisjoint(gone.inputs)]
+    behind = [one.name for one in graph.operators if not set(one.inputs).isdisjoint(gone.outputs)]
+    own = [name for name in (*before, *behind) if scopes.get(name) == scopes.get(gone.name)]
+    return next((done[name] for name in (*own, *before) if name in done), None)
 
 
-def _place(members: Sequence[Operator], scopes: Mapping[str, Scopes], paths: Mapping[str, str]) -> Place | None:
+def _place(members: Sequence[Operator], scopes: Mapping[str, Scopes | None], paths: Mapping[str, str]) -> Place | None:
     """That of one operator's members; where they are of several layers it is named as a group of them."""
-    known = {one.name: _of_layers(scopes[one.name], paths) for one in members if one.name in scopes}
+    known = {one.name: _of_layers(there, paths) for one in members if (there := scopes[one.name]) is not None}
     if not known:
         return None
     distinct = list(dict.fromkeys(known.values()))
@@ -135,9 +202,9 @@ def _place(members: Sequence[Operator], scopes: Mapping[str, Scopes], paths: Map
     inner = tuple(paths[name] for name in around)
     if len(distinct) == 1:
         return Place(around, inner)
-    named = {one.name: one.kind.lower() for one in members}
-    name = _group(around, [known[one][-1] if known[one] != around else named[one] for one in known])
-    return Place((*around, name), (*inner, name))
+    named = {member.name: member.kind.lower() for member in members}
+    name = _group(around, [scope[-1] if scope != around else named[name] for name, scope in known.items()])
+    return Place((*around, name), (*inner, name), tuple(paths[scope[-1]] for scope in distinct if scope != around))
 
 
 def _of_layers(scopes: Scopes, paths: Mapping[str, str]) -> Scopes:

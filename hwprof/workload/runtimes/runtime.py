@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -33,6 +34,7 @@ class Profile(NamedTuple):
     clock: str | None = None  # its name
     marks: Sequence[Mark] = ()
     unit_ns: int = 0  # what its stamps are whole numbers of
+    fused: Mapping[str, Sequence[str]] = MappingProxyType({})  # the layers that were done in one, by its name
     notes: Sequence[str] = ()
 
 
