@@ -41,7 +41,7 @@ def add(profiles: Mapping[str, Iterable[Profile]], recorder: SpanRecorder, recor
                 if at >= 0 and call.end_ns <= ends[at]:  # others were made before anything was measured
                     spans = _spans(call, prefix, to_monotonic)
                     recorder.add_layers(int(numbers[at]), spans, warmup=bool(warm_ups[at]))
-    return Added(notes, fused)
+    return Added(list(dict.fromkeys(notes)), fused)
 
 
 def _conversion(profile: Profile, record: PassRecord) -> Callable[[int], int]:

@@ -437,7 +437,7 @@ class _Worker:
 
             profiles = {prefix: stand_in.profiles() for prefix, stand_in in stand_ins.items()}
             added = foreign_spans.add(profiles, self._recorder, self._record)
-            self._notes += added.notes
+            self._notes += added.notes if self._order.describe else []  # of the others it is the same
             self._fused = added.fused
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import nn
@@ -14,6 +14,9 @@ from torch.utils import _pytree as pytree
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.module_call import FORWARD, Forward, as_a_whole, seen_inside
+
+if TYPE_CHECKING:  # it is slow to import, and few want it
+    from hwprof.workload.runtimes.runtime import Runtime
 
 FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 """By the number of dimensions."""
@@ -115,11 +118,22 @@ def _compile(module: nn.Module) -> None:
 
 
 def _onnxruntime(module: nn.Module) -> None:
-    """Raises ``HwprofError`` at the first call, where it cannot be done."""
     from hwprof.workload.runtimes.onnx_runtime import OnnxRuntime
+
+    _run_by(OnnxRuntime(), module)
+
+
+def _openvino(module: nn.Module) -> None:
+    from hwprof.workload.runtimes.open_vino import OpenVino
+
+    _run_by(OpenVino(), module)
+
+
+def _run_by(runtime: Runtime, module: nn.Module) -> None:
+    """Calls of it raise ``HwprofError`` where it cannot be done."""
     from hwprof.workload.runtimes.stand_in import StandIn
 
-    stand_in = StandIn(module, OnnxRuntime())
+    stand_in = StandIn(module, runtime)
 
     def run(*arguments: Any, **keywords: Any) -> Any:
         return stand_in.run(*arguments, **keywords)
@@ -141,7 +155,9 @@ CODE: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyTy
 )
 """What puts other code in the place of the model's own, in which no layer is seen."""
 
-RUNTIMES: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType({"onnxruntime": _onnxruntime})
+RUNTIMES: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
+    {"onnxruntime": _onnxruntime, "openvino": _openvino}
+)
 """What has another program than PyTorch run the model, which tells of its layers."""
 
 AFTER: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
