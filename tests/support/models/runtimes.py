@@ -15,7 +15,8 @@ class Block(nn.Module):
         self.conv, self.act = nn.Conv2d(8, 8, 3, padding=1), nn.ReLU()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.act(self.conv(x))
+        added: torch.Tensor = x + self.act(self.conv(x))
+        return added
 
 
 class Several(nn.Module):
@@ -37,7 +38,7 @@ class Deciding(nn.Linear):
     """Its values decide what it computes."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x) if x.sum() > 0 else x
+        return super().forward(x) if bool(x.sum() > 0) else x
 
 
 def several() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:

@@ -21,9 +21,9 @@ BEGIN_NS: Final = 1_795_951_780_234_313_848
 
 
 def _operator(told: dict[str, Any]) -> Operator:
-    scopes = told.pop("scopes")
-    names = {name: tuple(value) if isinstance(value, list) else value for name, value in told.items()}
-    return Operator(**names, scopes=None if scopes is None else tuple(scopes))
+    scopes = told["scopes"]
+    inputs, outputs, origins = (tuple(told[name]) for name in ("inputs", "outputs", "origins"))
+    return Operator(told["name"], told["kind"], inputs, outputs, None if scopes is None else tuple(scopes), origins)
 
 
 def recorded() -> Graph:
