@@ -52,7 +52,7 @@ def describe(
         layers = layers.with_columns(leaf=True, own_macs="macs", compiled=True)
     elif in_any_order:
         calls = _called_once(calls, len(workload.forwards()))
-    elif has_compiled():
+    if (in_any_order or has_compiled()) and not one_layer:
         layers = layers.with_columns(compiled=pl.col("compiled") | (pl.int_range(pl.len()) == 0))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
 
