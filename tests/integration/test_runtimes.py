@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.workload import factory
 from hwprof.workload.module_call import stand_in_of
 from hwprof.workload.protocol import Call
-from hwprof.workload.runtimes import onnx_runtime
+from hwprof.workload.runtimes import exported, onnx_runtime
 from hwprof.workload.runtimes.runtime import Profile, RuntimeCall
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.command import TESTS_MODELS, hwprof, messages
@@ -159,6 +160,18 @@ def test_several_inputs_and_nested_outputs(runtime: str) -> None:
     expected, found, _ = watched(Call(model, (image,), {"words": words, "scale": 0.5}), runtime)
     assert pytree.tree_structure(found) == pytree.tree_structure(expected) and is_close(found, expected)
     assert found["maps"][1][1] == 3
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_weights_may_lie_in_a_file_of_their_own(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the model's file could not hold them; nothing is left of either."""
+    require_runtime(runtime)
+    monkeypatch.setattr(exported, "MOST_BYTES", 0)
+    before = set(Path(tempfile.gettempdir()).glob(f"{exported.PREFIX}*"))
+    model, arguments = several()
+    expected, found, profile = watched(Call(model, arguments), runtime)
+    assert is_close(found, expected) and len(list(profile.calls)) == CALLS
+    assert set(Path(tempfile.gettempdir()).glob(f"{exported.PREFIX}*")) <= before
 
 
 @pytest.fixture(scope="module", params=RUNTIMES)

@@ -62,8 +62,8 @@ class StandIn:
         self._watch = False
 
     def profiles(self) -> list[Profile]:
-        """Of each kind of call, when all is over."""
-        return [one.watched.profile() for one in self._loaded.values() if one.watched is not None]
+        """Of each kind of call, when all is over. What is lost of one costs its layers, and a note says why."""
+        return [_profile_of(one.watched) for one in self._loaded.values() if one.watched is not None]
 
     def _load(self, call: Leaves) -> _Loaded:
         there = self._model.__dict__.pop(FORWARD, None)
@@ -77,3 +77,10 @@ class StandIn:
             self._model.__dict__.pop(FORWARD, None)
             if there is not None:
                 self._model.__dict__[FORWARD] = there
+
+
+def _profile_of(session: WatchedSession) -> Profile:
+    try:
+        return session.profile()
+    except HwprofError as error:
+        return Profile((), notes=[f"layers not available: {error}"])
