@@ -24,9 +24,11 @@ def none() -> pl.DataFrame:
 def calls(modules: pl.DataFrame, iterations: pl.Series) -> pl.DataFrame:
     """How often each owner was called in each iteration, and by which: in ``SCHEMA``, with a row of the whole for each
     of ``iterations``. ``modules``: the spans with their ``owner``."""
-    modules = numbered(modules.select("span", "parent", "iteration", "owner"), "owner")
+    modules = numbered(modules.select("span", "parent", "iteration", "owner", "call"), "owner")
     owners = modules.select(parent="span", caller="owner")
-    each = modules.join(owners, on="parent", how="left").group_by("owner", "caller", "iteration")
+    # Of a call in several parts the first one counts: see ``attribution.number_of_calls``.
+    first = modules.filter(pl.col("call").is_null() | pl.struct("owner", "iteration", "call").is_first_distinct())
+    each = first.join(owners, on="parent", how="left").group_by("owner", "caller", "iteration")
     wholes = pl.DataFrame({"iteration": iterations}).with_columns(owner=pl.lit(WHOLE), caller=None, calls=1)
     found = each.agg(calls=pl.len()).select(SCHEMA.names()).cast(SCHEMA)
     return pl.concat([found, wholes.select(SCHEMA.names()).cast(SCHEMA)]).sort("owner", "caller", "iteration")

@@ -105,6 +105,7 @@ class _Shared(msgspec.Struct, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     default: dict[str, str]
+    nameless: dict[str, str]
     function: tuple[_Functions, ...]
     copies: _Copies
     shared: _Shared
@@ -135,7 +136,7 @@ def part_of(
     if is_reorder(name):
         return LAYOUT
     if name is None:
-        return COMPUTE if domain == "jit" else OTHER
+        return known.nameless.get(domain, OTHER)
     if _fits(name, known.copies.names):
         if operator == UNRECORDED:  # whose copy it is, nobody knows
             return OTHER

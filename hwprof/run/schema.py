@@ -64,7 +64,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
         {
             "pass": pl.String,
             "kernel": pl.Int32,
-            "domain": pl.String,  # jit, torch, openmp, python, system, kernel, other
+            "domain": pl.String,  # jit, torch, runtime, openmp, tbb, python, system, kernel, other
             "library": pl.String,  # the file's name, "jit", "[kernel]" or "[unknown]"
             "name": pl.String,  # short
             "full_name": pl.String,  # with template arguments and parameters; null: the same

@@ -22,12 +22,17 @@ HURRIED: Final = "interrupted before one more call of the model"
 
 
 def describe(
-    workload: Workload, is_hurried: Callable[[], bool] = lambda: False, *, one_layer: bool = False
+    workload: Workload,
+    is_hurried: Callable[[], bool] = lambda: False,
+    *,
+    one_layer: bool = False,
+    in_any_order: bool = False,
 ) -> tuple[dict[str, pl.DataFrame], list[str]]:
     """The tables ``layers``, ``layer_calls`` and ``module_code``, and notes on what they lack. Whatever the model's
     code does in that call (it may count its calls, or know only the mode that it was measured in) costs MACs, bytes and
     shapes, and nothing that was measured. Where it ``is_hurried`` nothing is called that takes its time. ``one_layer``:
-    other code than its own was measured, of the model as a whole."""
+    other code than its own was measured, of the model as a whole. ``in_any_order``: another program than PyTorch was
+    measured, which may call layers in another order: only of those that a model calls once the calls are known."""
     notes = []
     try:
         if is_hurried() and not workload.shapes_suffice:
@@ -45,7 +50,9 @@ def describe(
     if one_layer:
         layers, calls = (_as_one(workload, rows) for rows in (layers, calls))
         layers = layers.with_columns(leaf=True, own_macs="macs", compiled=True)
-    elif has_compiled():
+    elif in_any_order:
+        calls = _called_once(calls, len(workload.forwards()))
+    if (in_any_order or has_compiled()) and not one_layer:
         layers = layers.with_columns(compiled=pl.col("compiled") | (pl.int_range(pl.len()) == 0))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
 
@@ -58,6 +65,10 @@ def _as_one(workload: Workload, rows: pl.DataFrame) -> pl.DataFrame:
     }
     found = rows.filter(pl.col("path").is_in([*paths]))
     return found.with_columns(pl.col("path").replace_strict(paths, return_dtype=pl.String))
+
+
+def _called_once(calls: pl.DataFrame, forwards: int) -> pl.DataFrame:
+    return calls.filter(pl.len().over("path") <= forwards)
 
 
 def _denormal_shares(

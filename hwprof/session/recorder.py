@@ -12,7 +12,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,16 @@ from hwprof.analysis.owners import own
 from hwprof.collector.contract import Collector
 from hwprof.session.begun_threads import BegunThread, BegunThreads
 from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
-from hwprof.session.span_rows import NO_EDGE, CountedSpans, LayerCalls, Record, Records, SpanColumns
+from hwprof.session.span_rows import (
+    CONTINUES,
+    NO_EDGE,
+    CountedSpans,
+    Integers,
+    LayerCalls,
+    Record,
+    Records,
+    SpanColumns,
+)
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl
@@ -35,6 +44,17 @@ values of that reading.
 Reading a worker that spins on another processor interrupts it (about 2 µs, and 20 µs in a virtual machine), so the
 workers are read once between two adjacent layers, not twice. What a worker can do in the gap is bounded by its length.
 """
+
+
+class AddedCall(NamedTuple):
+    """Of a layer that somebody else has watched."""
+
+    path: str
+    begin_ns: int
+    end_ns: int
+    thread: int  # the kernel's number of it
+    continues: bool  # another part of a call of that layer before
+
 
 Forward = Callable[..., Any]
 EdgeFunctions = tuple[Callable[[], int], Callable[[], int]]
@@ -61,6 +81,8 @@ class SpanRecorder:
         self._layers: list[tuple[int, int, int, int, int, int]] = []  # of this iteration; see `_layer_record`
         self._paths: list[str] = []
         self._calls: list[LayerCalls] = []  # of the iterations that are over
+        self._numbers: dict[str, int] = {}  # of the paths in ``add_layers``
+        self._added: list[LayerCalls] = []  # by ``add_layers``
         self._records = Records()  # of all else
         self._in_order: SpanColumns | None = None
 
@@ -259,6 +281,27 @@ class SpanRecorder:
             self._calls.append(LayerCalls(self._iteration, warmup=self._warmup, calls=self._layers))
         self._layers.clear()
 
+    def add_layers(self, iteration: int, calls: Sequence[AddedCall], *, warmup: bool) -> None:
+        """Calls of layers in an iteration that somebody else has watched, when nothing more is recorded; inner ones
+        before those around them."""
+        numbers = self._numbers
+        for call in calls:
+            if call.path not in numbers:
+                numbers[call.path] = self.path_number(call.path)
+        rows = [
+            (numbers[one.path], one.begin_ns, one.end_ns, CONTINUES if one.continues else NO_EDGE, NO_EDGE, one.thread)
+            for one in calls
+        ]
+        self._added.append(LayerCalls(iteration, warmup=warmup, calls=rows))
+
+    def added_paths(self) -> frozenset[str]:
+        """Those of ``add_layers``."""
+        return frozenset(self._numbers)
+
+    def iteration_times(self) -> Integers:
+        """Number, whether it warms up, begin and end of each, in their order."""
+        return self._records.iterations()
+
     # Results
 
     def counted_spans(self) -> CountedSpans:
@@ -316,11 +359,12 @@ class SpanRecorder:
     def _columns(self) -> SpanColumns:
         """Of all of them; they are asked for several times when nothing more comes."""
         if self._in_order is None or len(self._in_order) != self._number():
-            self._in_order = SpanColumns(self._records, self._calls, self._paths)
+            # Those around what was added were watched here: of equal ones the later is the outer one.
+            self._in_order = SpanColumns(self._records, [*self._added, *self._calls], self._paths)
         return self._in_order
 
     def _number(self) -> int:
-        return len(self._records) + sum(map(len, self._calls))
+        return len(self._records) + sum(map(len, self._added)) + sum(map(len, self._calls))
 
 
 def _together(functions: list[Callable[[], None]]) -> Callable[[], None]:

@@ -22,6 +22,9 @@ Integers = NDArray[np.int64]
 
 NO_EDGE: Final = -1
 
+CONTINUES: Final = -2
+"""In the place of a layer's first edge, where none was read: it is another part of the call before."""
+
 NAME, ITERATION, WARMUP, THREAD, BEGIN, END, BEGIN_EDGE, END_EDGE = range(8)
 """The columns of spans."""
 
@@ -66,6 +69,13 @@ class Records:
     def names(self) -> list[tuple[SpanKind, str]]:
         """Kind and path of each number in the first column."""
         return list(self._names)
+
+    def iterations(self) -> Integers:
+        """Number, whether it warms up, begin and end of each."""
+        number = self._names.get(("iteration", ""), NO_EDGE)
+        rows = self.columns()
+        found: Integers = rows[rows[:, NAME] == number][:, [ITERATION, WARMUP, BEGIN, END]]
+        return found
 
     def columns(self) -> Integers:
         """A row a span: the number of its name, and the other fields of ``Record``."""
@@ -124,7 +134,7 @@ class SpanColumns:
 
     def counted(self) -> CountedSpans:
         """Those between two edges at which counters were read."""
-        rows = np.flatnonzero(self._rows[:, BEGIN_EDGE] != NO_EDGE)
+        rows = np.flatnonzero(self._rows[:, BEGIN_EDGE] >= 0)
         return CountedSpans(np.column_stack((rows, self._rows[rows][:, [ITERATION, BEGIN_EDGE, END_EDGE]])))
 
     def table(self, pid: int) -> pl.DataFrame:
@@ -149,11 +159,18 @@ class SpanColumns:
                 "end_ns": end,
             }
         )
-        of_layer, number = pl.col("kind") == "layer", pl.int_range(pl.len(), dtype=pl.Int32)
-        return found.with_columns(
-            parent=pl.when(pl.col("parent") >= 0).then("parent"),
-            path=pl.when(pl.col("kind") == "iteration").then(pl.format("iteration {}", "iteration")).otherwise("path"),
-            call=pl.when(of_layer).then(number.over("iteration", "kind", "path")),
+        begins = pl.Series("begins", self._rows[:, BEGIN_EDGE] != CONTINUES)
+        of_layer, number = pl.col("kind") == "layer", pl.col("begins").cast(pl.Int32).cum_sum() - 1
+        return (
+            found.with_columns(begins)
+            .with_columns(
+                parent=pl.when(pl.col("parent") >= 0).then("parent"),
+                path=pl.when(pl.col("kind") == "iteration")
+                .then(pl.format("iteration {}", "iteration"))
+                .otherwise("path"),
+                call=pl.when(of_layer).then(number.over("iteration", "kind", "path")),
+            )
+            .drop("begins")
         )
 
 

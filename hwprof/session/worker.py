@@ -125,6 +125,7 @@ class _Worker:
         self._shortest_s = math.inf  # of all iterations
         self._begin_ns: int | None = None  # of the first iteration after it
         self._notes: list[str] = []  # on the workload
+        self._fused: dict[str, list[str]] = {}  # layers that were done in one, by its path
         wanted = order.plan.precision
         self._precision = Precision(wanted) if wanted is not None else None
         self._pid = os.getpid()
@@ -157,7 +158,7 @@ class _Worker:
             from hwprof.workload import factory
             from hwprof.workload.changes import before_building, of_built
             from hwprof.workload.fingerprint import fingerprint
-            from hwprof.workload.layer_hooks import LayerHooks
+            from hwprof.workload.layer_hooks import LayerHooks, stand_ins
             from hwprof.workload.outputs import Outputs
             from hwprof.workload.shared_weights import SharedWeights
             from hwprof.workload.variant_outputs import VariantOutputs
@@ -177,6 +178,8 @@ class _Worker:
                 shared.confirm(self._record.fingerprint["weights"], fused=built.fused)
             without = VariantOutputs(self._workload) if self._order.describe and changes else None
             self._take_back = of_built(self._workload.modules.values(), changes)
+            for stand_in in stand_ins(self._workload.modules).values():
+                stand_in.can_be_watched = True
             if variants := self._order.workload.variants:
                 compared = without.compared() if without is not None else (None, None)
                 built.variant = VariantRecord(list(variants), *compared)
@@ -392,6 +395,7 @@ class _Worker:
                 f"pass {self._plan.name}: not all calls of {told} are seen: the model's code replaces them"
             )
         self._reporter.send(PhaseBegins(Phase.ADDING_UP))
+        self._add_foreign_spans()
         if not self._order.describe:
             from hwprof.workload.giving_back import give_back
 
@@ -411,13 +415,30 @@ class _Worker:
             self._reporter.send(PhaseBegins(Phase.DESCRIBING))
             self._take_back()
             other_code = not CODE.keys().isdisjoint(self._order.workload.changes)
-            described, said = describe(self._workload, self._is_hurried, one_layer=other_code)
+            described, said = describe(
+                self._workload, self._is_hurried, one_layer=other_code, in_any_order=bool(self._watch.stand_ins)
+            )
+            if self._fused:
+                from hwprof.session.fused_layers import with_fused
+
+                described["layers"] = with_fused(described["layers"], self._fused, self._recorder.added_paths())
             notes = [*notes, *said]
             processes.end_copy(self._pid)
         for name, frame in described.items():
             write_table(folder / f"{name}.parquet", name, frame)
         tables = [*results.write(folder), *described]
         self._reporter.send(Finished(self._record, tables, self._workload.results(), self._interrupted, notes=notes))
+
+    def _add_foreign_spans(self) -> None:
+        """Those of layers that PyTorch did not run."""
+        stand_ins = self._watch.stand_ins
+        if stand_ins:
+            from hwprof.session import foreign_spans
+
+            profiles = {prefix: stand_in.profiles() for prefix, stand_in in stand_ins.items()}
+            added = foreign_spans.add(profiles, self._recorder, self._record)
+            self._notes += added.notes if self._order.describe else []  # of the others it is the same
+            self._fused = added.fused
 
 
 if __name__ == "__main__":

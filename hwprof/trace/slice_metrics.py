@@ -68,6 +68,7 @@ class SliceMetrics:
         wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
         if wanted.is_empty():
             return pl.DataFrame(schema={"span": pl.Int64})
+        wanted = wanted.with_columns(whole=pl.struct("iteration", *_CALL).is_unique() | pl.col("call").is_null())
         parts = [self._values(spans, counts) for spans, counts in some_at_a_time(wanted, counts)]
         values = pl.concat(parts, how="diagonal")
         known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
@@ -75,10 +76,14 @@ class SliceMetrics:
 
     def _values(self, wanted: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
         """A column a metric, by ``owner``: the span."""
-        owners = wanted.select("span", *_CALL, owner=pl.col("span").cast(pl.String), caller="tid", time=_duration())
+        owners = wanted.select(
+            "span", *_CALL, "whole", owner=pl.col("span").cast(pl.String), caller="tid", time=_duration()
+        )
         counted, _ = uncounted.hide(owned_counts(owners.select("span", "owner", "caller"), counts, None))
         wide = summary.by_name(counted)
         frame = owners.join(wide, on="owner", how="left").join(self._calls, on=_CALL, how="left")
+        # Of a call in several parts none has all of its work.
+        frame = frame.with_columns(pl.when("whole").then(name).alias(name) for name in ("macs", "bytes"))
         frame = frame.with_columns(pl.lit(self._threads, dtype=pl.Float64).alias("threads"))
         if COUNTED_WINDOW in frame.columns:
             frame = frame.rename({COUNTED_WINDOW: "counted-time"})

@@ -4,17 +4,20 @@ model."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
 from hwprof.errors import HwprofError, UsageError, first_line
-from hwprof.workload.flat_outputs import FlatOutputs
-from hwprof.workload.module_call import FORWARD, Forward, as_a_whole
+from hwprof.workload.module_call import FORWARD, Forward, as_a_whole, seen_inside
+from hwprof.workload.runtimes.flat_call import FlatCall, Structure, flatten, kind_of, tensors_of
+
+if TYPE_CHECKING:  # it is slow to import, and few want it
+    from hwprof.workload.runtimes.runtime import Runtime
 
 FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 """By the number of dimensions."""
@@ -85,28 +88,30 @@ def _torchscript(module: nn.Module) -> None:
     forward = module.forward
     traced: dict[tuple[Any, ...], Forward] = {}
 
-    def run(*arguments: Any) -> Any:
-        key = tuple((one.shape, one.dtype) if isinstance(one, torch.Tensor) else one for one in arguments)
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        leaves, spec = flatten(arguments, keywords)
+        key = kind_of(leaves, spec)
         if key not in traced:
             module.forward, there = forward, module.forward
             try:
-                traced[key] = _traced(module, arguments)
+                traced[key] = _traced(module, leaves, spec)
             finally:
                 module.forward = there
-        return traced[key](*arguments)
+        return traced[key](tensors_of(leaves))
 
     module.forward = as_a_whole(run)
 
 
-def _traced(module: nn.Module, arguments: tuple[Any, ...]) -> Forward:
+def _traced(module: nn.Module, leaves: Sequence[Any], spec: pytree.TreeSpec) -> Forward:
+    given: list[Structure] = []
     script: Any = torch.jit
-    flat = FlatOutputs(module).eval()
+    flat, tensors = FlatCall(module, leaves, spec, given.append), tuple(tensors_of(leaves))
     try:
         with warnings.catch_warnings(action="ignore"):  # of what is constant for this shape, and that it is an old way
-            found = script.freeze(script.trace(flat, arguments, check_trace=False, strict=False))
+            found = script.freeze(script.trace(flat, tensors, check_trace=False, strict=False))
     except Exception as error:  # whatever the model's code, or the tracer, may raise
         raise HwprofError(f"the model cannot be traced: {first_line(error)}") from error
-    return lambda *given: flat.as_its_own(found(*given))
+    return lambda following: given[-1].filled(found(*following))
 
 
 def _compile(module: nn.Module) -> None:
@@ -117,6 +122,30 @@ def _compile(module: nn.Module) -> None:
     settings: Any = inductor
     settings.freezing = True
     module.forward = torch.compile(module.forward, dynamic=False)
+
+
+def _onnxruntime(module: nn.Module) -> None:
+    from hwprof.workload.runtimes.onnx_runtime import OnnxRuntime
+
+    _run_by(OnnxRuntime(), module)
+
+
+def _openvino(module: nn.Module) -> None:
+    from hwprof.workload.runtimes.open_vino import OpenVino
+
+    _run_by(OpenVino(), module)
+
+
+def _run_by(runtime: Runtime, module: nn.Module) -> None:
+    """Calls of it raise ``HwprofError`` where it cannot be done."""
+    from hwprof.workload.runtimes.stand_in import StandIn
+
+    stand_in = StandIn(module, runtime)
+
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        return stand_in.run(*arguments, **keywords)
+
+    module.forward = seen_inside(run, stand_in)
 
 
 def _flush_denormals() -> None:
@@ -131,7 +160,12 @@ BEFORE: Final = MappingProxyType({"flush_denormals": _flush_denormals})
 CODE: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
     {"compile": _compile, "torchscript": _torchscript}
 )
-"""What puts other code in the place of the model's own."""
+"""What puts other code in the place of the model's own, in which no layer is seen."""
+
+RUNTIMES: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
+    {"onnxruntime": _onnxruntime, "openvino": _openvino}
+)
+"""What has another program than PyTorch run the model, which tells of its layers."""
 
 AFTER: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyType(
     {
@@ -140,6 +174,7 @@ AFTER: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyT
         "bfloat16": _bfloat16,
         "bfloat16_weights": _bfloat16_weights,
         **CODE,
+        **RUNTIMES,
     }
 )
 """Called with each built model, in this order: what is compiled has what the others changed."""
@@ -159,7 +194,7 @@ def of_built(modules: Iterable[nn.Module], names: Collection[str]) -> Callable[[
         for name, change in AFTER.items():
             if name not in names:
                 continue
-            if name in CODE:
+            if name in CODE or name in RUNTIMES:
                 own.append((module, module.__dict__.get(FORWARD)))
             change(module)
 

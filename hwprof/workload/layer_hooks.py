@@ -9,13 +9,16 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
 
 from hwprof.printable import as_text
 from hwprof.run.owner_names import path_of
-from hwprof.workload.module_call import Forward, ModuleCall, SwitchedCall, dynamo, is_compiled
+from hwprof.workload.module_call import Forward, ModuleCall, SwitchedCall, dynamo, is_compiled, stand_in_of
+
+if TYPE_CHECKING:  # it looks at layers, too
+    from hwprof.workload.runtimes.stand_in import StandIn
 
 HOLDERS: Final = frozenset({"LinearPackedParams", "EmbeddingPackedParams", "PackedParameter"})
 """Types of modules that hold a quantised layer's weights, and that nobody calls."""
@@ -48,6 +51,7 @@ class _Watched:
     call: ModuleCall
     way: ModuleCall | SwitchedCall
     leaf: bool
+    stood_in_for: bool
     timed: Forward
     counted: Forward | None = None  # made at its first use: the counters are known only after warm-up
 
@@ -62,6 +66,7 @@ class LayerHooks:
     def __init__(self, modules: Mapping[str, torch.nn.Module], recorder: LayerRecorder) -> None:
         self._modules = modules
         self._recorder = recorder
+        self.stand_ins = stand_ins(modules)
         self.counts_alone = False
         self._room = room_on_the_stack()
         self._room.__enter__()
@@ -71,19 +76,26 @@ class LayerHooks:
 
     def time_only(self) -> None:
         """Layers are timed; no counter is read at their edges."""
+        self._watch_stand_ins()
         for watched in self._watched:
             watched.way.place(watched.timed)
 
     def count(self) -> None:
-        """Modules are timed and counted."""
+        """Modules are timed and counted; what others run is only timed: nothing tells of which layer the counts are."""
+        self._watch_stand_ins()
         counted = self._recorder.counted_alone if self.counts_alone else self._recorder.counted
         for watched in self._watched:
+            if watched.stood_in_for:
+                watched.way.place(watched.timed)
+                continue
             if watched.counted is None:
                 watched.counted = counted(watched.number, watched.call.function, leaf=watched.leaf)
             watched.way.place(watched.counted)
 
     def rest(self) -> None:
         """Nothing is recorded, and modules are as they were; but where code is compiled, a way past it stays."""
+        for stand_in in self.stand_ins.values():
+            stand_in.rest()
         for watched in self._watched:
             watched.way.restore()
 
@@ -91,6 +103,10 @@ class LayerHooks:
     def leaves(self) -> frozenset[str]:
         """The paths of the leaf layers."""
         return frozenset(watched.path for watched in self._watched if watched.leaf)
+
+    def _watch_stand_ins(self) -> None:
+        for stand_in in self.stand_ins.values():
+            stand_in.watch()
 
     def unseen(self) -> list[str]:
         """The paths of the modules of which not all calls were recorded: the model's own code has put another module
@@ -129,7 +145,10 @@ def room_on_the_stack() -> Iterator[None]:
 
 def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
     """The ``root`` and the modules below it with their dotted paths; its own is that of ``prefix``, and its type's name
-    where it has none below it. What is compiled as a whole is one layer."""
+    where it has none below it. What is compiled as a whole is one layer, and of what another program runs only the
+    ``root`` is called."""
+    if stand_in_of(root) is not None and not is_leaf(root):
+        return [(path_of(prefix.removesuffix(".")), root)]
     below = [] if is_leaf(root) else list(_below(prefix, root, {root}))
     if not below:
         return [(path_of(f"{prefix}{type_name(root)}"), root)]
@@ -176,4 +195,10 @@ def _below(prefix: str, module: torch.nn.Module, seen: set[torch.nn.Module]) -> 
 def _watch(path: str, module: torch.nn.Module, recorder: LayerRecorder) -> _Watched:
     number, call = recorder.path_number(path), ModuleCall(module)
     way = SwitchedCall(call) if dynamo() is not None else call
-    return _Watched(path, number, call, way, is_leaf(module), recorder.timed(number, call.function))
+    stood_in_for = stand_in_of(module) is not None
+    return _Watched(path, number, call, way, is_leaf(module), stood_in_for, recorder.timed(number, call.function))
+
+
+def stand_ins(modules: Mapping[str, torch.nn.Module]) -> dict[str, StandIn]:
+    """What has other programs run models, by the models' prefixes."""
+    return {prefix: found for prefix, root in modules.items() if (found := stand_in_of(root)) is not None}

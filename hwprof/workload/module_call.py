@@ -18,6 +18,7 @@ COMPILED: Final = "_compiled_call_impl"
 """What ``module.compile()`` puts in the way of ``module(x)``; ``forward`` is called in it by compiled code only."""
 
 WHOLE: Final = "_hwprof_as_a_whole"
+SEEN: Final = "_hwprof_seen_inside"
 
 
 def dynamo() -> Any:
@@ -29,6 +30,17 @@ def as_a_whole(forward: Forward) -> Forward:
     """Marks what is put in the place of a module's ``forward``: Python does not see what is in it any more."""
     setattr(forward, WHOLE, True)
     return forward
+
+
+def seen_inside(forward: Forward, stand_in: object) -> Forward:
+    """As ``as_a_whole``, where ``stand_in`` tells of the layers in it; see ``runtimes.stand_in``."""
+    setattr(forward, SEEN, stand_in)
+    return forward
+
+
+def stand_in_of(module: torch.nn.Module) -> Any:
+    """What ``seen_inside`` was given; None of other modules."""
+    return getattr(module.__dict__.get(FORWARD), SEEN, None)
 
 
 def is_compiled(module: torch.nn.Module) -> bool:

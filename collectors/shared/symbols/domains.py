@@ -16,7 +16,9 @@ class Domain(StrEnum):
 
     JIT = "jit"  # code made at run time: oneDNN's, fbgemm's
     TORCH = "torch"
+    RUNTIME = "runtime"  # what runs a model in torch's place: ONNX Runtime, OpenVINO
     OPENMP = "openmp"  # waiting for other threads, and bringing them to work
+    TBB = "tbb"  # the same, of threads that are Intel's library's
     PYTHON = "python"
     SYSTEM = "system"  # libc, libm, libstdc++, the loader, the vdso
     OTHER = "other"

@@ -25,7 +25,7 @@ class InstrumentedKernel(msgspec.Struct, kw_only=True, frozen=True):
     layer: str | None  # its path; null: the whole
     kernel: str  # its name
     library: str  # the file's name; "jit"; "unknown"
-    domain: str  # what its library is there for: jit, torch, openmp, python, system, other
+    domain: str  # what its library is there for: jit, torch, runtime, openmp, tbb, python, system, other
     instructions: float  # of one iteration
     share: float | None  # of the layer's instructions
     metrics: dict[str, float]  # what follows from them; cycles per instruction: ``Kernels``

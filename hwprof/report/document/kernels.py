@@ -118,7 +118,7 @@ class SampledKernel(SampledFigures, kw_only=True, frozen=True, omit_defaults=Tru
     # of a layer only where it is not that of the whole (``with_names``)
     code_ranges: int  # how many code ranges have that name
     library: str  # the file's name; "jit"; "[kernel]"; "[unknown]"
-    domain: str  # what its library is there for: jit, torch, openmp, python, system, kernel, other
+    domain: str  # what its library is there for: jit, torch, runtime, openmp, tbb, python, system, kernel, other
     instructions: float | None = None  # between samples, or as ``instructions_from`` counted them in it
     layers: int | None = None  # of the whole: in how many layers it was met
     share_of_kernel: float | None = None  # of a layer: which part of the kernel's processor time this layer has

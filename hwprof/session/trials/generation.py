@@ -31,7 +31,7 @@ LEAST_START_S: Final = 40.0
 """However little the one without needs."""
 
 LEAST_COMPILE_S: Final = 150.0
-"""torch.compile takes a minute or more at its first call."""
+"""torch.compile takes a minute or more at its first call, and to export a model to ONNX half as long."""
 
 LEAST_TURN_S: Final = 30.0
 """A turn of the one without takes less time than its start, or a quarter of a second."""
@@ -39,8 +39,8 @@ LEAST_TURN_S: Final = 30.0
 LONGER: Final = 5.0
 """By so much a remedy may take longer than the one without, however much that is."""
 
-COMPILE: Final = "compile"
-"""What a remedy changes that compiles."""
+COMPILE: Final = frozenset({"compile", "onnxruntime", "openvino"})
+"""What a remedy changes that compiles, or exports."""
 
 INDUCTOR: Final = "TORCHINDUCTOR_CACHE_DIR"
 """Where torch.compile leaves what it makes: nothing of an earlier time is found, and nothing is left."""
@@ -120,7 +120,7 @@ class Limits(NamedTuple):
 def limits(first_s: float, batch: Sequence[Contestant], cores: int, left_s: float) -> Limits:
     """How long remedies may take that start at once, and share the cores, by how long the one without took to start,
     alone, and the time that is left: who hangs costs no more."""
-    compiles = any(remedy.change == COMPILE for one in batch for remedy in one.remedies)
+    compiles = any(remedy.change in COMPILE for one in batch for remedy in one.remedies)
     least_s, given_s = LEAST_COMPILE_S if compiles else LEAST_START_S, min(START_S, left_s / 2)
     shared_s = LONGER * first_s * math.ceil(len(batch) / max(1, cores))
     return Limits(max(least_s, shared_s, given_s), max(LEAST_TURN_S, LONGER * first_s, given_s))

@@ -104,3 +104,13 @@ def test_of_the_pass_that_counts_only_its_counted_iterations_are_compared() -> N
     timed = attribution([1, 2], [False, False])
     assert calls_differ(attribution([2, 1], [False, True]), timed) == 1
     assert calls_differ(attribution([2, 1], [True, True]), timed) == 0
+
+
+def test_a_call_in_several_parts_is_one() -> None:
+    """Which another program than PyTorch makes, in whatever order."""
+    numbered = tree([2, 2]).with_columns(
+        call=pl.when(path="often").then(pl.when(iteration=1).then(0).otherwise(pl.col("span") % 2)).cast(pl.Int32)
+    )
+    found = attribute(numbered, empty("counts"), MODULES, record("measure", [False, False]))
+    assert irregular.layers(found.calls) == ("often",)
+    assert found.times.filter(owner="often").sort("iteration")["calls"].to_list() == [2, 1]

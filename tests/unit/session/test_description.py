@@ -106,3 +106,19 @@ def test_where_the_user_does_not_want_to_wait_nothing_is_called_that_takes_its_t
 def test_the_users_ctrl_c_is_no_failure_of_the_model() -> None:
     with pytest.raises(Interrupt):
         describe(Once(Failing(Interrupt()), torch.zeros(1, 3)))
+
+
+def test_of_what_is_called_in_another_order_only_what_is_called_once_has_its_calls() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.once, self.twice = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.twice(self.twice(self.once(x)))
+            return found
+
+    tables, _ = describe(Once(Twice(), torch.zeros(1, 3)), in_any_order=True)
+    assert sorted(tables["layer_calls"]["path"]) == ["", "once"]
+    assert dict(tables["layers"].select("path", "calls").iter_rows()) == {"": 1, "once": 1, "twice": 2}
+    assert tables["layers"].filter("compiled")["path"].to_list() == [""]

@@ -117,3 +117,12 @@ def test_counts_of_the_same_call_in_an_instrumented_pass_are_joined_with_this_on
     assert of(found, 1) == {"cpi": 2.5 * 100 / 500}
     assert slice_metrics.origins == MetricOrigins({"cpi": "counts of pass followed"}, frozenset({"cpi"}), "followed")
     assert of(found, 2) == {}
+
+
+def test_of_a_call_in_two_parts_none_has_all_of_its_work() -> None:
+    row = {"tid": MAIN, "kind": "layer", "path": "model.0", "call": 0, "iteration": 2}
+    spans = [row | {"span": span, "begin_ns": 1000 * span, "end_ns": 1000 * span + 100} for span in (7, 8)]
+    spans.append(row | {"span": 9, "begin_ns": 9000, "end_ns": 9100, "call": 1})
+    slice_metrics = SliceMetrics(METRICS, conform("layer_calls", pl.DataFrame(CALLS)), 2)
+    found = slice_metrics.derive(conform("spans", pl.DataFrame(spans)), conform("counts", pl.DataFrame(None)))
+    assert [of(found, span) for span in (7, 8, 9)] == [{}, {}, {"gflops": 8.0, "gbytes": 0.5}]

@@ -10,6 +10,7 @@ from torch import nn
 
 from hwprof.session.recorder import SpanRecorder
 from hwprof.workload.layer_hooks import LayerHooks, layers
+from hwprof.workload.module_call import seen_inside
 
 
 def test_a_model_that_is_almost_too_deep_works_while_it_is_watched() -> None:
@@ -56,3 +57,35 @@ def test_no_module_is_called_what_an_owner_is_that_is_no_module(name: str) -> No
 def test_a_model_of_one_layer_may_have_the_name_of_an_owner_too() -> None:
     model = type("whole", (nn.ReLU,), {})()
     assert [path for path, _ in layers("", model)] == ["whole (module)"]
+
+
+class StandIn:
+    """What runs a model, and says whether it is to keep what its operators do."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def watch(self) -> None:
+        self.told.append("watch")
+
+    def rest(self) -> None:
+        self.told.append("rest")
+
+
+def test_of_what_another_program_runs_the_model_alone_is_watched_and_never_counted() -> None:
+    model, stand_in = nn.Sequential(nn.ReLU(), nn.ReLU()), StandIn()
+    forward = seen_inside(lambda x: x + 1, stand_in)
+    model.__dict__["forward"] = forward
+    assert layers("m.", model) == [("m", model)]
+    recorder = SpanRecorder()
+    hooks = LayerHooks({"m.": model}, recorder)
+    assert hooks.leaves == frozenset()
+    for iteration, watch in enumerate((hooks.time_only, hooks.count, hooks.rest)):
+        watch()
+        with recorder.iteration(iteration, warmup=False, event_set=None):
+            assert model(torch.ones(1)) == 2
+    hooks.remove()
+    assert stand_in.told == ["watch", "watch", "rest"] and model.__dict__["forward"] is forward
+    assert recorder.table(1).filter(kind="layer").select("iteration", "path").rows() == [(0, "m"), (1, "m")]
+    assert len(recorder.counted_spans()) == 0
+    assert hooks.unseen() == []

@@ -11,7 +11,6 @@ from torch import nn
 
 from hwprof.errors import HwprofError
 from hwprof.workload.changes import CODE, of_built
-from hwprof.workload.flat_outputs import FlatOutputs
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.output_differences import difference
 from hwprof.workload.variant_outputs import matched
@@ -87,6 +86,18 @@ def test_each_shape_is_traced_by_itself() -> None:
     assert called(model, torch.ones(2, 1))[0].item() == 2
 
 
+def test_inputs_by_name_are_traced_too() -> None:
+    class Named(nn.Module):
+        def forward(self, x: torch.Tensor, *, scale: torch.Tensor, times: int = 1) -> torch.Tensor:
+            return x * scale * times
+
+    model, x = Named().eval(), torch.ones(2)
+    of_built([model], ["torchscript"])
+    for times in (1, 3, 1):
+        with torch.inference_mode():
+            assert model(x, scale=2 * x, times=times).tolist() == [2.0 * times] * 2
+
+
 def test_what_cannot_be_traced_says_so_in_one_line() -> None:
     class Untraceable(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -106,15 +117,6 @@ def test_every_change_of_code_marks_what_it_puts_there() -> None:
         model = Nested().eval()
         of_built([model], [name])
         assert is_compiled(model), name
-
-
-def test_flat_outputs_and_back() -> None:
-    model, x = Nested().eval(), torch.rand(3, 8)
-    flat, own = FlatOutputs(model), called(model, x)
-    tensors = called(flat, x)
-    assert [one.shape for one in tensors] == [(3, 8), (3, 4)]
-    again = flat.as_its_own([2 * one for one in tensors])
-    assert torch.equal(again.rest["logits"], 2 * own.rest["logits"]) and again.rest["name"] == "nested"
 
 
 def boxes(*rows: tuple[float, ...]) -> torch.Tensor:

@@ -1,0 +1,118 @@
+"""A model as ONNX, made for one kind of call, and what it is made of."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import nn
+
+from hwprof.errors import HwprofError, first_line, with_cause
+from hwprof.workload.layer_hooks import layers
+from hwprof.workload.runtimes.flat_call import INNER, FlatCall, Leaves, Structure, tensors_of
+from hwprof.workload.runtimes.operators import Graph, Operator, Scopes
+from hwprof.workload.tensors import size_bytes
+
+SCOPES: Final = "pkg.torch.onnx.name_scopes"
+"""Where the exporter says in which modules an operator is: a list of Python's, with the operator itself at its end."""
+
+MOST_BYTES: Final = 1 << 30
+"""Of weights in the model's own file: protobuf takes two gigabytes, and they may be there twice."""
+
+PREFIX: Final = "hwprof-onnx-"
+
+
+class Exported(NamedTuple):
+    """``file`` lies in a folder that nobody else may look into, with whatever it needs."""
+
+    file: Path
+    graph: Graph
+    structure: Structure
+
+
+@contextmanager
+def exported(model: nn.Module, call: Leaves) -> Iterator[Exported]:
+    """The files are gone afterwards. Raises ``HwprofError`` where it cannot be exported, with the exporter's reason."""
+    leaves, spec = call
+    given: list[Structure] = []
+    flat = FlatCall(model, leaves, spec, given.append)
+    weights = sum(map(size_bytes, [*model.parameters(), *model.buffers()]))
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        program = _program(flat, tuple(tensors_of(leaves)))
+        structure = given[-1]
+        if not structure.tensors:
+            raise HwprofError("the model gives no tensor: ONNX has nothing to compute")
+        file = Path(folder) / "model.onnx"
+        graph = _graph(program.model.graph, _paths(model))
+        try:
+            program.optimize()
+            program.save(str(file), external_data=weights > MOST_BYTES)
+        except Exception as error:
+            raise _refused(error) from error
+        yield Exported(file, graph.optimised(_operators(program.model.graph)), structure)
+
+
+def _program(flat: FlatCall, tensors: Sequence[torch.Tensor]) -> Any:
+    """What the exporter makes; in silence: it tells of attributes that it gives their values back."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return torch.onnx.export(flat, tuple(tensors), dynamo=True, verbose=False, optimize=False)
+    except Exception as error:
+        raise _refused(error) from error
+    finally:
+        logger.setLevel(before)
+
+
+def _refused(error: Exception) -> HwprofError:
+    """What is said around it is of many lines, and the same of every model."""
+    inner = error
+    while isinstance(inner.__cause__, Exception):
+        inner = inner.__cause__
+    return HwprofError(f"the model cannot be exported to ONNX: {with_cause(first_line(inner), inner)}")
+
+
+def _paths(model: nn.Module) -> dict[str, str]:
+    """Of the modules that are layers, by each of their names."""
+    known = {module: path for path, module in layers("", model)}
+    named = model.named_modules(remove_duplicate=False)
+    return {name: known[module] for name, module in named if name and module in known}
+
+
+def _graph(graph: Any, paths: Mapping[str, str]) -> Graph:
+    return Graph(_operators(graph), frozenset(value.name for value in graph.inputs), paths)
+
+
+def _operators(graph: Any) -> list[Operator]:
+    """Of a graph as onnxscript has it."""
+    return [
+        Operator(
+            node.name,
+            node.op_type,
+            tuple(value.name for value in node.inputs if value is not None),
+            tuple(value.name for value in node.outputs),
+            _scopes(node.metadata_props.get(SCOPES)),
+        )
+        for node in graph
+    ]
+
+
+def _scopes(text: str | None) -> Scopes | None:
+    """Without what is around the model, and the operator itself."""
+    if text is None:
+        return None
+    try:
+        names = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # no list: a name may have quotes in it
+        return None
+    inside = f"{INNER}."
+    return tuple(str(name).removeprefix(inside) for name in names[:-1] if str(name).startswith(inside))
