@@ -43,8 +43,8 @@ def _number(read: Callable[[Row], float | None], text: Callable[[float], str]) -
     return cell
 
 
-def _outputs(row: Row, glyphs: Glyphs) -> str:
-    return variant.difference(VariantRecord([], row.outputs, row.boxes), glyphs, brief=True) or ""
+def _agrees(row: Row, glyphs: Glyphs) -> str:
+    return variant.agreement(VariantRecord([], row.outputs, row.boxes), glyphs, brief=True) or ""
 
 
 COLUMNS: Final = (
@@ -66,7 +66,7 @@ COLUMNS: Final = (
     _Shown("bound", lambda row, glyphs: row.bound or glyphs.dash, 11, right=False),
     _Shown("peak MB", _number(lambda row: row.peak_bytes, lambda n: f"{n / MB:,.0f}"), 10),
     _Shown("x eager", _number(lambda row: row.times_as_fast, lambda n: f"{n:.2f}"), 1),
-    _Shown("outputs", _outputs, 4, right=False),
+    _Shown("agrees", _agrees, 4, right=False),
 )
 
 

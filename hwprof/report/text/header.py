@@ -100,8 +100,8 @@ def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     ]
     facts = [("workload", glyphs.separator.join(words))]
     if workload.variant is not None:
-        differs = variant.difference(workload.variant, glyphs)
-        facts.append(("variant", f"{variant.name(workload.variant)}{f': outputs {differs}' if differs else ''}"))
+        differs = variant.agreement(workload.variant, glyphs)
+        facts.append(("variant", f"{variant.name(workload.variant)}{f': outputs agree {differs}' if differs else ''}"))
     if workload.sources:
         shapes = f" as {', '.join(workload.input_shapes)}" if workload.input_shapes else ""
         names = ", ".join(PurePath(source).name for source in workload.sources[:3])

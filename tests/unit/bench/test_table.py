@@ -42,7 +42,7 @@ def test_it_fits(width: int) -> None:
 def test_it_has_what_tells_rows_apart_and_not_what_all_have() -> None:
     text = shown(120)
     header = text.splitlines()[0].split()
-    assert {"model", "variant", "batch", "ms", "images/s", "outputs"} <= set(header)
+    assert {"model", "variant", "batch", "ms", "images/s", "agrees"} <= set(header)
     assert "size" not in header and "threads" not in header
     assert table.common(ROWS) == "size 640, threads 2"
     assert "channels_last+bfloat16" in text and "8/10 boxes" in text and "4.00" in text

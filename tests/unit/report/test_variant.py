@@ -1,4 +1,4 @@
-"""How far a variant's outputs are from the model's own, as a reader sees it."""
+"""How far a variant's outputs agree with the model's own, as a reader sees it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hwprof.report.text.figures import ASCII
-from hwprof.report.text.variant import difference, name
+from hwprof.report.text.variant import agreement, name
 from hwprof.run.trials import Difference
 from hwprof.run.variants import MatchedBoxes, VariantRecord
 
@@ -15,16 +15,16 @@ from hwprof.run.variants import MatchedBoxes, VariantRecord
     ("outputs", "boxes", "text"),
     [
         (None, None, ""),
-        (Difference(largest=3e-7, mean=1e-8, tensors=4), None, "the same"),
+        (Difference(largest=3e-7, mean=1e-8, tensors=4), None, "to 1e-06 of the largest value"),
         (Difference(largest=0.052, mean=0.003, tensors=4), (47, 49, 45),
-         "up to 0.05 of the largest value off (mean 0.003), 45 of 47 boxes the same, 49 found"),
+         "to 0.05 of the largest value (mean 0.003), 45 of 47 boxes, 49 found"),
         (Difference(largest=0.0, tensors=0, unequal=2), (0, 0, 0), "2 of 2 tensors cannot be compared"),
-        (None, (3, 3, 3), "3 of 3 boxes the same"),
+        (None, (3, 3, 3), "3 of 3 boxes"),
     ],
 )  # fmt: skip
 def test_it_is_told_in_a_line(outputs: Difference | None, boxes: tuple[int, int, int] | None, text: str) -> None:
     found = MatchedBoxes(without=boxes[0], found=boxes[1], matched=boxes[2]) if boxes else None
-    assert difference(VariantRecord(["x"], outputs, found), ASCII) == text
+    assert agreement(VariantRecord(["x"], outputs, found), ASCII) == text
 
 
 def test_names_reach_no_terminal_as_they_are() -> None:
