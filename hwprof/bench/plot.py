@@ -49,11 +49,15 @@ def _latency(axes: Any, rows: Sequence[Row]) -> None:
             "o",
             label=_text(variant),
         )
+    several = [name for name in ("imgsz", "batch", "threads") if len({getattr(row, name) for row in rows}) > 1]
     for row in list(rows)[:MOST_LABELS]:
         if row.parameters and row.forward_ns:
+            told = _text(" ".join([row.model, *(f"{name} {getattr(row, name)}" for name in several)]))
             at = (row.parameters / 1e6, row.forward_ns / 1e6)
-            axes.annotate(_text(row.model), at, fontsize=7, xytext=(3, 3), textcoords="offset points")
+            axes.annotate(told, at, fontsize=7, xytext=(3, 3), textcoords="offset points")
     axes.set(xlabel="parameters, millions", ylabel="median of a forward, ms", xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(fontsize=8)
 
 

@@ -185,7 +185,7 @@ PAGE: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
 body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em }}
 table {{ border-collapse: collapse }} th, td {{ padding: .25em .8em; border-bottom: 1px solid #ddd; text-align: left }}
-td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max-width: 100%; height: auto }}
+td {{ white-space: nowrap }} td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max-width: 100%; height: auto }}
 </style></head><body><h1>{title}</h1>{told}
 <table><thead><tr>{head}</tr></thead><tbody>
 {body}
