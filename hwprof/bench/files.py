@@ -38,23 +38,26 @@ def as_json(store: Store, rows: Sequence[Row]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(whole), indent=1)
 
 
-def heading(store: Store) -> list[str]:
-    """On what, and how."""
+def heading(store: Store, rows: Sequence[Row]) -> list[str]:
+    """On what, how, and what all rows have in common."""
     plan = store.plan
     of = plan.machine
     how = plan.settings
-    return [
+    lines = [
         f"{of.processor}, {of.logical_processors} processors, {plan.created}",
         f"median of a forward over {how.processes} processes of {how.values} values each; images/s of the model alone",
+        table.common(rows),
+        table.noise(rows),
     ]
+    return [line for line in lines if line]
 
 
 def write(store: Store, rows: Sequence[Row]) -> list[str]:
     """Their names. Raises ``HwprofError``."""
     drawn = plot.drawing(rows)
-    told = [line for line in (*heading(store), table.common(rows), table.noise(rows)) if line]
+    told = heading(store, rows)
     texts = {
-        "bench.md": table.markdown(rows).encode(),
+        "bench.md": table.markdown(rows, told).encode(),
         "table.json": as_json(store, rows),
         "bench.html": table.page(rows, store.path.name, told, drawn).encode(),
         **({"bench.svg": drawn.encode()} if drawn is not None else {}),

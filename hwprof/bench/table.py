@@ -136,10 +136,10 @@ def common(rows: Sequence[Row]) -> str:
     return one_line(", ".join(parts))
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The whole table."""
+def markdown(rows: Sequence[Row], told: Sequence[str]) -> str:
+    """The whole table, below what is ``told`` of it."""
     measured = [row for row in rows if row.failure is None]
-    lines = []
+    lines = [*(f"{one_line(line)}  " for line in told), ""]
     if measured:
         columns = _columns(measured, UNICODE)
         lines.append("| " + " | ".join(shown.header for shown, _ in columns) + " |")
@@ -185,7 +185,8 @@ PAGE: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
 body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em }}
 table {{ border-collapse: collapse }} th, td {{ padding: .25em .8em; border-bottom: 1px solid #ddd; text-align: left }}
-td {{ white-space: nowrap }} td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max-width: 100%; height: auto }}
+td {{ white-space: nowrap }}
+td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max-width: 100%; height: auto }}
 </style></head><body><h1>{title}</h1>{told}
 <table><thead><tr>{head}</tr></thead><tbody>
 {body}

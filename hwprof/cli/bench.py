@@ -257,14 +257,13 @@ def _show(store: Store, rows: Sequence[Row], form: str, width: int | None, writt
     elif form == "csv":
         print_csv((store.path / "bench.csv").read_text(encoding="utf-8"))
     elif form == "markdown":
-        click.echo(table.markdown(rows), nl=False)
+        click.echo(table.markdown(rows, files.heading(store, rows)), nl=False)
     else:
         from hwprof.report.text.console import make_console
 
         console = make_console(width)
-        for line in [*files.heading(store), table.common(rows), table.noise(rows)]:
-            if line:
-                click.echo(line)
+        for line in files.heading(store, rows):
+            click.echo(line)
         click.echo()
         table.show(rows, console)
         click.echo(f"\nkept in {store.path}: {', '.join(written)}")

@@ -55,7 +55,8 @@ def test_what_others_took_is_said() -> None:
 
 
 def test_markdown_has_all_columns_and_rows() -> None:
-    lines = table.markdown(ROWS).splitlines()
+    told, *lines = table.markdown(ROWS, ["on this machine"]).splitlines()
+    assert told == "on this machine  " and lines.pop(0) == ""
     cells = [line.count(" | ") for line in lines[:5]]
     assert len(set(cells)) == 1 and lines[1].startswith("| ---")
     assert lines[-1].startswith("- not measured: yolov8n int8")
@@ -74,7 +75,7 @@ def test_names_from_outside_stay_text_in_every_form() -> None:
     file = io.StringIO()
     table.show(rows, make_console(100, file))
     page = table.page(rows, EVIL, [EVIL], None)
-    for text in (file.getvalue(), table.markdown(rows), page):
+    for text in (file.getvalue(), table.markdown(rows, [EVIL]), page):
         assert "\x1b" not in text and not any(line.startswith("<script") for line in text.splitlines())
     assert "<script>" not in page and "&lt;script&gt;" in page
     pytest.importorskip("matplotlib")
