@@ -23,8 +23,8 @@ def ready(name: str) -> catalogue.Ready:
 @pytest.mark.parametrize("name", [name for name in catalogue.remedies() if name != catalogue.THREADS])
 def test_every_one_changes_something_and_says_what_to_type(name: str) -> None:
     one = ready(name)
-    assert one.change or one.environment
-    assert one.adopt and not any("{" in line and "}" in line for line in one.adopt)
+    assert one.change or one.environment or one.workload
+    assert one.adopt and not any(f"{{{field}}}" in line for line in one.adopt for field in ("path", "threads"))
     exported = " ".join(one.adopt)
     assert all(f"{key}={value}" in exported for key, value in one.environment.items())
 
