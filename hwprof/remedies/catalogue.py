@@ -35,6 +35,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     exact: bool = True
     workload: dict[str, bool] = {}
     package: str | None = None
+    excludes: list[str] = []
     by_name: bool = False
     adopt: list[str]
 
@@ -141,8 +142,14 @@ def place_of(name: str) -> int:
 
 
 def together(one: Ready, others: Iterable[Ready]) -> bool:
-    """Whether it can be combined with all of them: of each group there is one."""
-    return all(one.group != other.group for other in others)
+    """Whether it can be combined with all of them: of each group there is one, and none excludes another's."""
+    return all(one.group not in taken([other.name]) and other.group not in taken([one.name]) for other in others)
+
+
+def taken(names: Iterable[str]) -> frozenset[str]:
+    """The groups of which there is nothing more to have with all of these."""
+    known = [found for name in names if (found := _known(name)[0]) is not None]
+    return frozenset(group for one in known for group in (one.group, *one.excludes))
 
 
 def library(name: str) -> Path | None:

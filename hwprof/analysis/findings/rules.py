@@ -30,7 +30,7 @@ from hwprof.analysis.findings import (
     weight_reorders,
 )
 from hwprof.analysis.findings.facts import Facts, Finding
-from hwprof.remedies.catalogue import group_of, title_of
+from hwprof.remedies.catalogue import group_of, taken, title_of
 
 RULES: Final[tuple[Callable[[Facts], Finding | None], ...]] = (
     layout_changes.find,
@@ -75,7 +75,7 @@ def _without_compiling(finding: Finding) -> Finding:
 
 def _without(finding: Finding, variants: Sequence[str]) -> Finding:
     """Without the remedies that the run had, and those that do not go with them."""
-    groups = {group_of(name) for name in variants} - {None}
+    groups = taken(variants)
     left = tuple(one for one in finding.remedies if group_of(one) not in groups)
     if left == tuple(finding.remedies):
         return finding

@@ -178,6 +178,8 @@ def test_what_the_run_had_is_no_remedy() -> None:
     assert found.remedies == ("compile",)
     (found,) = find_all(dataclasses.replace(cause, variants=["channels_last", "torchscript"]))
     assert found.remedies == () and found.remedy == "it has channels_last and TorchScript already"
+    (found,) = find_all(dataclasses.replace(cause, variants=["onnxruntime"]))
+    assert found.remedies == ()
 
 
 def test_parts_are_not_uneven_because_others_have_a_processor() -> None:

@@ -37,6 +37,13 @@ def test_two_of_one_kind_do_not_go_together() -> None:
         of_names(["bfloat16,int8"])
 
 
+def test_what_another_program_runs_has_no_layout_of_torchs() -> None:
+    for texts in (["onnxruntime,channels_last"], ["channels_last,onnxruntime"], ["bfloat16", "openvino"]):
+        with pytest.raises(UsageError, match="do not go together"):
+            of_names(texts)
+    assert of_names(["unfused,onnxruntime,threads=1"]).of(SPEC).changes == ("onnxruntime",)
+
+
 def test_one_that_there_is_not() -> None:
     with pytest.raises(UsageError, match="no remedy magic"):
         of_names(["magic"])
