@@ -66,7 +66,7 @@ def of_names(texts: Sequence[str]) -> Variant:
         if isinstance(one, Unavailable):
             raise HwprofError(f"--variant {name}: {one.reason}", one.remedy)
         if not catalogue.together(one, found):
-            other = next(each for each in found if each.group == one.group)
+            other = next(each for each in found if not catalogue.together(one, [each]))
             raise UsageError(f"--variant {name} and {other.name} do not go together", "one of them at a time")
         found.append(one)
     return Variant(tuple(found))
