@@ -19,7 +19,7 @@ PREFIX: Final = "instrumented."
 
 PROVENANCE: Final = "instrumented"
 
-COUNTED: Final = frozenset(Domain) - {Domain.OPENMP, Domain.OWN, Domain.KERNEL}
+COUNTED: Final = frozenset(Domain) - {Domain.OPENMP, Domain.TBB, Domain.OWN, Domain.KERNEL}
 """Whose code makes up an event that names no domains."""
 
 

@@ -4,6 +4,8 @@ manager, which starts this module again for each process that measures; torch is
 
 from __future__ import annotations
 
+import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +17,9 @@ from hwprof.bench.matrix import Case
 from hwprof.bench.samples import FAILURE_FILE, Failure
 from hwprof.errors import NO_MEMORY, HwprofError, described, is_out_of_memory
 
+EXIT_CODE: Final = re.compile(r"exit code (-?\d{1,9})")
+LOG_FILE: Final = "log.txt"
+
 PROGRAM: Final = ("-P", "-m", "hwprof.bench.case")
 """As ``processes.command`` has it."""
 
@@ -22,6 +27,14 @@ PROGRAM: Final = ("-P", "-m", "hwprof.bench.case")
 def main() -> int:
     """The exit code; why it failed is in the folder."""
     processes.end_with_parent()
+    processes.keep_orphans()  # what the model's code starts ends here, whatever session it is in
+    try:
+        return _carried_out()
+    finally:
+        processes.end_descendants()
+
+
+def _carried_out() -> int:
     import pyperf
 
     runner = pyperf.Runner(program_args=PROGRAM, add_cmdline_args=_pass_on)
@@ -34,10 +47,29 @@ def main() -> int:
     except HwprofError as error:
         return _failed(arguments, error.message, error.remedy)
     except Exception as error:  # whatever a model's code may raise; in pyperf's manager: that one of them failed
-        if not arguments.worker:
-            return 1
-        return _failed(arguments, NO_MEMORY if is_out_of_memory(error) else described(error))
+        if arguments.worker:
+            return _failed(arguments, NO_MEMORY if is_out_of_memory(error) else described(error))
+        if not (arguments.folder / FAILURE_FILE).exists():
+            return _ended(arguments, str(error))
+        return 1
     return 0
+
+
+def _ended(arguments: Any, said: str) -> int:
+    """What pyperf says of a process that did not come to its end."""
+    found = EXIT_CODE.search(said)
+    if found is None:
+        return _failed(arguments, said)
+    code = int(found[1])
+    how = f"was ended by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+    return _failed(arguments, f"a process of it {how}", f"see {arguments.folder / LOG_FILE}", final=code >= 0)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _timing(case: Case, arguments: Any) -> Any:
@@ -47,8 +79,8 @@ def _timing(case: Case, arguments: Any) -> Any:
     return Timing(case, arguments.folder, arguments.warmups, describes=calibrates)
 
 
-def _failed(arguments: Any, message: str, remedy: str | None = None) -> int:
-    (arguments.folder / FAILURE_FILE).write_bytes(msgspec.json.encode(Failure(message, remedy)))
+def _failed(arguments: Any, message: str, remedy: str | None = None, *, final: bool = True) -> int:
+    (arguments.folder / FAILURE_FILE).write_bytes(msgspec.json.encode(Failure(message, remedy, final)))
     return 1
 
 

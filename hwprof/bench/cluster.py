@@ -103,8 +103,8 @@ def require_reachable(address: str) -> None:
         raise UsageError(f"--on {address}: no address of a Ray cluster", f"{AUTO}, HOST:PORT or {CLIENT}HOST:PORT")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWERS_S).close()
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # a name that none has
+        reason = getattr(error, "strerror", None) or str(error)
         raise HwprofError(f"no Ray cluster at {address}: {reason}", "ray start --head") from error
 
 
@@ -133,15 +133,16 @@ def _measure(case: bytes, settings: bytes, folder: str) -> dict[str, bytes]:
     environment = {name: value for name, value in polars_memory.environment_of_models().items() if name != OF_RAY}
     of = machine.describe()
     usual = peaks.usual_threads(of)
+    how = msgspec.json.decode(settings, type=Settings)
+    used = MachineUsed(machine=of)
     with suppress(HwprofError, OSError):
-        if peaks.kept(of, usual) is None:
-            peaks.measure(of, usual)
-    used = MachineUsed(machine=of, peaks=peaks.kept(of, usual))
+        if how.peaks:
+            used.peaks = peaks.kept(of, usual) or peaks.measure(of, usual)
     with tempfile.TemporaryDirectory(prefix="hwprof-bench-") as place:
         found = carry_out(
             wanted,
             Path(place),
-            msgspec.json.decode(settings, type=Settings),
+            how,
             environment,
             folder if Path(folder).is_dir() else place,
         )

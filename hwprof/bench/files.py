@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -14,10 +15,10 @@ from hwprof.bench import plot, table
 from hwprof.bench.rows import Row
 from hwprof.bench.store import PYPERF_FILE, Store
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk, remedy_of_writing
+from hwprof.printable import one_line
+from hwprof.report.text.figures import plural
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
-
-NAMES: Final = ("bench.md", "bench.csv", "table.json", "bench.html", "bench.svg")
 
 PARQUET: Final = "parquet"
 HERE: Final = "here"
@@ -43,36 +44,39 @@ def heading(store: Store, rows: Sequence[Row]) -> list[str]:
     plan = store.plan
     of = plan.machine
     how = plan.settings
+    processes = plural(how.processes, "process", "processes")
     lines = [
         f"{of.processor}, {of.logical_processors} processors, {plan.created}",
-        f"median of a forward over {how.processes} processes of {how.values} values each; images/s of the model alone",
+        f"median of a forward over {processes} of {plural(how.values, 'value')} each; images/s of the model alone",
         table.common(rows),
         table.noise(rows),
     ]
-    return [line for line in lines if line]
+    return [one_line(line) for line in lines if line]
 
 
 def write(store: Store, rows: Sequence[Row]) -> list[str]:
     """Their names. Raises ``HwprofError``."""
-    drawn = plot.drawing(rows)
     told = heading(store, rows)
-    texts = {
-        "bench.md": table.markdown(rows, told).encode(),
-        "table.json": as_json(store, rows),
-        "bench.html": table.page(rows, store.path.name, told, drawn).encode(),
-        **({"bench.svg": drawn.encode()} if drawn is not None else {}),
-    }
     try:
-        for name, data in texts.items():
-            with atomic(store.path / name) as part:
-                part.write_bytes(data)
         with atomic(store.path / "bench.csv") as part:
             table.csv_table(rows).write(part)
-        return [*texts, "bench.csv", *_by_machine(store, rows), *_suite(store)]
+        _put(store, "bench.md", table.markdown(rows, told).encode())
+        _put(store, "table.json", as_json(store, rows))
+        further = [*_by_machine(store, rows), *_suite(store)]
+        drawn = plot.drawing(rows)  # behind what the figures are in
+        _put(store, "bench.html", table.page(rows, store.path.name, told, drawn).encode())
+        if drawn is not None:
+            _put(store, "bench.svg", drawn.encode())
+        return ["bench.md", "bench.csv", "table.json", "bench.html", *(["bench.svg"] if drawn else []), *further]
     except OSError as error:
         if is_full_disk(error):
             raise FullDiskError(str(store.path)) from error
         raise HwprofError(f"cannot write to {store.path}: {error.strerror}", remedy_of_writing(error)) from error
+
+
+def _put(store: Store, name: str, data: bytes) -> None:
+    with atomic(store.path / name) as part:
+        part.write_bytes(data)
 
 
 def _by_machine(store: Store, rows: Sequence[Row]) -> list[str]:
@@ -95,9 +99,11 @@ def _suite(store: Store) -> list[str]:
     """All benchmarks that pyperf measured, in one file."""
     import pyperf
 
-    found = []
+    found: list[Any] = []
     for file in store.pyperf_files(store.results()):
-        found += pyperf.BenchmarkSuite.load(str(file)).get_benchmarks()
+        with suppress(OSError, ValueError, KeyError, AttributeError, TypeError):  # what a damaged one leads to
+            there = {one.get_name() for one in found}
+            found += [one for one in pyperf.BenchmarkSuite.load(str(file)) if one.get_name() not in there]
     if not found:
         return []
     with atomic(store.path / PYPERF_FILE) as part:

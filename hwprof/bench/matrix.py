@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from hwprof.errors import UsageError
+from hwprof.printable import one_line
 from hwprof.run import digests
 from hwprof.workload.spec import WorkloadSpec
 
@@ -44,7 +45,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         words = [spec.model if spec.weights is None else f"{spec.model} {spec.weights}", self.variant]
         if not self.own:
             words += [*([str(spec.imgsz)] if spec.imgsz is not None else []), f"b{spec.batch}"]
-        return " ".join([*words, *([f"t{spec.threads}"] if spec.threads is not None else [])])
+        return one_line(" ".join([*words, *([f"t{spec.threads}"] if spec.threads is not None else [])]))
 
     @property
     def key(self) -> str:

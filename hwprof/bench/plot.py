@@ -15,6 +15,8 @@ INCHES: Final = (5.5, 4.0)
 """Of one panel."""
 
 MOST_LABELS: Final = 40
+DECADES: Final = 20
+"""How many times the least the largest is from which on an axis is logarithmic."""
 
 
 def drawing(rows: Sequence[Row]) -> str | None:
@@ -26,7 +28,7 @@ def drawing(rows: Sequence[Row]) -> str | None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    scaling = [name for name in ("threads", "batch") if len({getattr(row, name) for row in measured}) > 1]
+    scaling = [name for name in ("threads", "batch") if len(_known(measured, name)) > 1]
     with mpl.rc_context({"svg.hashsalt": "hwprof", "svg.fonttype": "none"}):  # the same bytes each time
         figure = Figure(figsize=(INCHES[0] * (1 + len(scaling)), INCHES[1]), layout="constrained")
         FigureCanvasSVG(figure)
@@ -49,24 +51,33 @@ def _latency(axes: Any, rows: Sequence[Row]) -> None:
             "o",
             label=_text(variant),
         )
-    several = [name for name in ("imgsz", "batch", "threads") if len({getattr(row, name) for row in rows}) > 1]
+    several = [name for name in ("imgsz", "batch", "threads") if len(_known(rows, name)) > 1]
     for row in list(rows)[:MOST_LABELS]:
         if row.parameters and row.forward_ns:
-            told = _text(" ".join([row.model, *(f"{name} {getattr(row, name)}" for name in several)]))
+            apart = [f"{name} {value}" for name in several if (value := getattr(row, name)) is not None]
+            told = _text(" ".join([row.model, *apart]))
             at = (row.parameters / 1e6, row.forward_ns / 1e6)
             axes.annotate(told, at, fontsize=7, xytext=(3, 3), textcoords="offset points")
-    axes.set(xlabel="parameters, millions", ylabel="median of a forward, ms", xscale="log", yscale="log")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set(xlabel="parameters, millions", ylabel="median of a forward, ms")
+    axes.margins(x=0.2)  # names stand to the right of their points
+    _scaled(axes.set_xscale, axes.xaxis, [row.parameters for row in rows if row.parameters])
+    _scaled(axes.set_yscale, axes.yaxis, [row.forward_ns for row in rows if row.forward_ns])
     axes.legend(fontsize=8)
+
+
+def _scaled(scale: Callable[[str], Any], axis: Any, values: Sequence[int]) -> None:
+    """By decades, where there are some."""
+    if values and max(values) >= DECADES * min(values):
+        scale("log")
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _scaling(axes: Any, rows: Sequence[Row], name: str) -> None:
     """A line for each model and variant with several of them, all else the same."""
     others = [one for one in ("threads", "batch", "imgsz") if one != name]
-    lines = _grouped(rows, lambda row: (row.model, row.variant, *(getattr(row, one) for one in others)))
-    several = {one for one in others if len({getattr(row, one) for row in rows}) > 1}
-    for key, some in lines:
+    rows = [row for row in rows if getattr(row, name) is not None]
+    several = {one for one in others if len(_known(rows, one)) > 1}
+    for key, some in _grouped(rows, lambda row: (row.model, row.variant, *(getattr(row, one) for one in others))):
         if len(some) < 2:
             continue
         ordered = sorted(some, key=lambda row: getattr(row, name))
@@ -74,11 +85,16 @@ def _scaling(axes: Any, rows: Sequence[Row], name: str) -> None:
         x, y = ([getattr(row, what) for row in ordered] for what in (name, "images_per_s"))
         axes.plot(x, y, "o-", label=_text(" ".join([key[0], key[1], *further])))
     axes.set(xlabel=name, ylabel="images/s", xscale="log")
-    axes.set_xticks(sorted({getattr(row, name) for row in rows}), minor=False)
+    axes.set_xticks(sorted(_known(rows, name)), minor=False)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
     if axes.lines:
         axes.legend(fontsize=7)
+
+
+def _known(rows: Sequence[Row], name: str) -> set[int]:
+    """Models of the user's have sizes of their own."""
+    return {value for row in rows if (value := getattr(row, name)) is not None}
 
 
 def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> list[tuple[Any, list[Row]]]:

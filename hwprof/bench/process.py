@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from hwprof import polars_memory
-from hwprof.bench.case import PROGRAM
+from hwprof import polars_memory, processes
+from hwprof.bench.case import LOG_FILE, PROGRAM
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result, measured
 from hwprof.bench.samples import FACTS_FILE, FAILURE_FILE, LARGEST_BYTES, Failure, Model, samples_in
@@ -26,9 +26,9 @@ from hwprof.errors import HwprofError
 from hwprof.printable import one_line
 from hwprof.run.regular_files import read_regular
 from hwprof.session.quiet import Others
+from hwprof.workload.runtimes.temporary import TEMPORARY, remove_exported
 
 CASE_FILE: Final = "case.json"
-LOG_FILE: Final = "log.txt"
 LAST_WORDS: Final = 4096
 """Bytes of the log, of which the last line is the reason where nothing else is."""
 
@@ -51,7 +51,11 @@ def carry_out(
     with (folder / LOG_FILE).open("wb") as log:
         process = subprocess.Popen(
             _command(folder.resolve(), settings),
-            env={**(environment or polars_memory.environment_of_models()), **case.environment},
+            env={
+                **(environment or polars_memory.environment_of_models()),
+                **case.environment,
+                TEMPORARY: str(folder.resolve()),
+            },
             cwd=current,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -61,9 +65,11 @@ def carry_out(
         try:
             status = process.wait()
         finally:
+            processes.kill(processes.descendants(process.pid))
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            remove_exported(folder)
     seconds = time.monotonic() - began_s
     try:
         if status == 0:

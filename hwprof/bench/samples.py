@@ -31,8 +31,8 @@ class Model(msgspec.Struct, kw_only=True):
 
     record: WorkloadRecord
     forwards: Positive
-    images: Positive  # of an iteration: of a model of the user's, forwards
-    size_bytes: int  # of parameters and buffers
+    images: Positive  # of an iteration: of a model of the user's, what its first input has of its first dimension
+    size_bytes: int  # of parameters and buffers, as the variant has them; of another program, PyTorch's
     macs: int | None  # of a forward, on average; null: not known
     bytes: int | None  # modelled: what its layers read and write; null: not known of all
     versions: dict[str, str] = {}
@@ -43,6 +43,7 @@ class Failure(msgspec.Struct):
 
     message: str
     remedy: str | None = None
+    final: bool = True  # it would fail again
 
 
 def samples_in(folder: Path) -> list[Samples]:

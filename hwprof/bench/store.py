@@ -3,10 +3,12 @@ when its result is there, so that one that was killed goes on where it was."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Self
@@ -24,6 +26,7 @@ from hwprof.run.peaks import Peaks
 from hwprof.run.regular_files import read_regular
 
 PLAN_FILE: Final = "bench.json"
+LOCK_FILE: Final = ".lock"
 RESULT_FILE: Final = "result.json"
 CASES: Final = "cases"
 PYPERF_FILE: Final = "pyperf.json"
@@ -44,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     warmups: int = 1
     min_time_s: float = 0.1  # of a value: of so many iterations that it takes as long
     timeout_s: int = 1800  # of a process
+    peaks: bool = True  # whether those of other machines are measured
 
 
 class Plan(msgspec.Struct, kw_only=True):
@@ -110,6 +114,21 @@ class Store:
             raise HwprofError(f"{path} was made by hwprof {plan.hwprof_version}", "that version, or a later one")
         return cls(path, plan)
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While it lasts nobody else works on it. Raises ``HwprofError`` where somebody does."""
+        try:
+            lock = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise HwprofError(f"cannot write to {self.path}: {error.strerror}", remedy_of_writing(error)) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise HwprofError(f"another hwprof bench works on {self.path}", "wait for it") from error
+        finally:
+            os.close(lock)
+
     def folder_of(self, case: Case) -> Path:
         """Where its files are."""
         return self.path / CASES / case.key
@@ -155,8 +174,8 @@ class Store:
         return [found for case in self.plan.cases if (found := self._result(case)) is not None]
 
     def left(self) -> list[Case]:
-        """Those that are not done."""
-        done = {one.key for one in self.results()}
+        """Those that are not done, or failed for what may be over."""
+        done = {one.key for one in self.results() if one.failure is None or one.failure.final}
         return [case for case in self.plan.cases if case.key not in done]
 
     def pyperf_files(self, results: Iterable[Result]) -> Sequence[Path]:

@@ -15,11 +15,15 @@ from hwprof.printable import one_line
 from hwprof.report.csv.table import Table
 from hwprof.report.text import figures, variant
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
-from hwprof.report.text.grid import Column, fit, table
+from hwprof.report.text.grid import Column, fit, table, whole_width
 from hwprof.run.peaks import NOISY
 from hwprof.run.variants import VariantRecord
 
 MB: Final = 1e6
+TENS: Final = 10
+LEAST_RATIO: Final = 0.1
+"""That has two decimals."""
+
 LEAST_NAME: Final = 12
 LEAST_VARIANT: Final = 22
 
@@ -41,6 +45,10 @@ def _number(read: Callable[[Row], float | None], text: Callable[[float], str]) -
         return glyphs.dash if value is None else text(value)
 
     return cell
+
+
+def _ratio(number: float) -> str:
+    return f"{number:.2f}" if number >= LEAST_RATIO else f"{number:.1g}"
 
 
 def _agrees(row: Row, glyphs: Glyphs) -> str:
@@ -65,8 +73,10 @@ COLUMNS: Final = (
     _Shown("of peak", _number(lambda row: row.share_of_peak, lambda share: f"{share:.0%}"), 3),
     _Shown("bound", lambda row, glyphs: row.bound or glyphs.dash, 11, right=False),
     _Shown("peak MB", _number(lambda row: row.peak_bytes, lambda n: f"{n / MB:,.0f}"), 10),
-    _Shown("x eager", _number(lambda row: row.times_as_fast, lambda n: f"{n:.2f}"), 1),
-    _Shown("agrees", _agrees, 4, right=False),
+    _Shown(
+        "x eager", _number(lambda row: row.times_as_fast, lambda n: f"{n:.2f}" if n >= LEAST_RATIO else f"{n:.1g}"), 1
+    ),
+    _Shown("agrees", _agrees, 1, right=False),
 )
 
 
@@ -79,7 +89,12 @@ def show(rows: Sequence[Row], console: Console) -> None:
             Column(shown.header, cells, shown.priority, shown.right, least=_least(shown.header))
             for shown, cells in _columns(measured, glyphs)
         ]
-        console.print(table(fit(columns, console.width), glyphs))
+        wanted = whole_width(columns)
+        shown_columns = fit(columns, console.width)
+        console.print(table(shown_columns, glyphs))
+        if hidden := [one.header for one in columns if one not in shown_columns]:
+            width = f"Try: --width {-(-wanted // TENS) * TENS}"
+            console.print(Text(f"not shown: {', '.join(hidden)}. {width}", "dim", overflow="fold"))
     for row in rows:
         if row.failure is not None:
             console.print(Text(f"not measured: {_name(row)}: {one_line(row.failure)}{_try(row)}", overflow="fold"))

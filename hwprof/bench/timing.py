@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -23,6 +23,7 @@ from hwprof.run.variants import VariantRecord
 
 if TYPE_CHECKING:
     from hwprof.workload.protocol import Workload
+    from hwprof.workload.spec import WorkloadSpec
 
 INFERENCE: Final = "inference"
 RESET: Final = Path("/proc/self/clear_refs")
@@ -77,23 +78,21 @@ class Timing:
 
     def _build(self) -> Workload:
         from hwprof.workload import factory
-        from hwprof.workload.changes import before_building, of_built
-        from hwprof.workload.variant_outputs import VariantOutputs
+        from hwprof.workload.changes import before_building, of_built, of_outputs
+        from hwprof.workload.variant_outputs import UNREPEATABLE, VariantOutputs
 
         spec = self._case.workload
         before_building(spec.changes)
         workload = factory.build(spec)
         record = workload.prepare()
         self._forwards = max(1, len(workload.forwards()))
-        model, without = None, None
-        if self._describes:
-            model = _described(workload, record)
-            without = VariantOutputs(workload) if spec.changes else None
+        without = VariantOutputs(workload) if self._describes and of_outputs(spec.changes) else None
         of_built(workload.modules.values(), spec.changes)
-        if model is not None:
+        if self._describes:
             compared = without.compared() if without is not None else (None, None)
             record.variant = VariantRecord(list(spec.variants), *compared) if spec.variants else None
-            _write(self._folder / FACTS_FILE, model)
+            record.notes += [UNREPEATABLE] if without is not None and not without.repeatable else []
+            _write(self._folder / FACTS_FILE, _described(workload, record, spec))
         with suppress(OSError):  # building the model takes more than running it
             RESET.write_text(PEAK)
         gc.collect()
@@ -101,33 +100,51 @@ class Timing:
         return workload
 
 
-def _described(workload: Workload, record: WorkloadRecord) -> Model:
-    import polars as pl
+def _described(workload: Workload, record: WorkloadRecord, spec: WorkloadSpec) -> Model:
     import torch
 
-    from hwprof.workload.layer_tables import layer_tables
-    from hwprof.workload.tensors import size_bytes
-
     forwards = max(1, len(workload.forwards()))
-    macs = moved = None
-    with suppress(Exception):  # whatever one more call of the model's code may raise
-        rows, _ = layer_tables(workload)
-        own = rows.select(macs=pl.when("leaf").then("macs").otherwise("own_macs"), bytes=pl.when("leaf").then("bytes"))
-        macs = int(own["macs"].sum()) // forwards if own["macs"].null_count() == 0 else None
-        leaves = rows.filter("leaf")["bytes"]
-        moved = int(leaves.sum()) // forwards if leaves.null_count() == 0 else None
-    tensors: dict[int, Any] = {
-        id(one): one for module in workload.modules.values() for one in (*module.parameters(), *module.buffers())
-    }
+    macs, moved = _asked_of_a_forward(msgspec.structs.replace(spec, forwards=record.forwards), forwards)
     return Model(
         record=record,
         forwards=forwards,
-        images=len(record.sources) or forwards,
-        size_bytes=sum(map(size_bytes, tensors.values())),
+        images=len(record.sources) or forwards * record.batch,
+        size_bytes=_size_bytes(workload),
         macs=macs,
         bytes=moved,
         versions={"torch": str(torch.__version__), "python": sys.version.split()[0]},
     )
+
+
+def _asked_of_a_forward(spec: WorkloadSpec, forwards: int) -> tuple[int | None, int | None]:
+    """MACs and bytes, on average, of another one of these models: what it is called with for that has no values, and a
+    head may keep what it made of it. Null where they are not known of all layers, or its code fails in that call."""
+    import polars as pl
+
+    from hwprof.workload import factory
+    from hwprof.workload.layer_tables import layer_tables
+
+    rows: pl.DataFrame | None = None
+    with suppress(Exception):  # whatever one more call of the model's code may raise
+        workload = factory.build(spec)
+        workload.prepare(values=False)
+        rows, _ = layer_tables(workload)
+    if rows is None:
+        return None, None
+    own = rows.select(pl.when("leaf").then("macs").otherwise("own_macs"))["macs"]
+    moved = rows.filter("leaf")["bytes"]
+    return (
+        int(own.sum()) // forwards if own.null_count() == 0 else None,
+        int(moved.sum()) // forwards if moved.null_count() == 0 else None,
+    )
+
+
+def _size_bytes(workload: Workload) -> int:
+    """Of all weights as they are now, those that several layers share once."""
+    from hwprof.workload.tensors import size_bytes, tensors_in
+
+    tensors = tensors_in([module.state_dict() for module in workload.modules.values()])
+    return sum({one.data_ptr(): size_bytes(one) for one in tensors}.values())
 
 
 def _write(file: Path, what: msgspec.Struct) -> None:

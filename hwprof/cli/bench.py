@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hwprof.cli.folders import Folder
+from hwprof.cli.given import given
 from hwprof.cli.model_options import bench_options, check_model, workload_spec
 from hwprof.cli.numbers import RealRange
 from hwprof.cli.room import require_room_to_measure
 from hwprof.cli.streams import print_csv, print_json
 from hwprof.cli.text_width import width_option
-from hwprof.cli.variants import of_names
+from hwprof.cli.variants import check_variant, of_names
 from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import one_line
 from hwprof.remedies import catalogue
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path("results")
 SIZES: Final = (32, 16384)
 BATCHES: Final = (1, 4096)
+WITH_RESUME: Final = frozenset({"resume", "address", "form", "width", "debug"})
 MOST_THREADS: Final = 4096
 """A number that is too high for this machine is refused where it is checked for a single run."""
 
@@ -88,7 +91,7 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
     "--resume",
     type=Folder(),
     metavar="FOLDER",
-    help="Go on with a bench that was ended: the cases that are not done. Takes no other options.",
+    help="Go on with a bench that was ended: the cases that are not done.",
 )
 @click.option(
     "--on",
@@ -144,12 +147,18 @@ def bench_command(
     if address is not None:
         require_reachable(address)
     if resume is not None:
+        _refuse_others()
         store = Store.open(resume)
         _require_same_place(store, here=address is None)
     else:
         cases = _cases(models, variants, sizes, batches, threads, options)
         settings = Settings(
-            processes=processes, values=values, warmups=warmups, min_time_s=min_time_s, timeout_s=timeout_s
+            processes=processes,
+            values=values,
+            warmups=warmups,
+            min_time_s=min_time_s,
+            timeout_s=timeout_s,
+            peaks=with_peaks,
         )
         store = _new(output, cases, settings, with_peaks=with_peaks and address is None)
     _carry_out(store, form, width, address)
@@ -173,7 +182,10 @@ def _cases(
         bases.append(base)
     for number in numbers:
         require_room_to_measure(number)
-    return cases(bases, ways, lengths, _numbers(batches, "--batch", *BATCHES), numbers)
+    found = cases(bases, ways, lengths, _numbers(batches, "--batch", *BATCHES), numbers)
+    for case in found:
+        check_variant(case.workload)
+    return found
 
 
 def _new(output: Path, cases: Sequence[Case], settings: Any, *, with_peaks: bool) -> Store:
@@ -204,6 +216,15 @@ def _new(output: Path, cases: Sequence[Case], settings: Any, *, with_peaks: bool
     return Store.create(output, plan)
 
 
+def _refuse_others() -> None:
+    """Raises ``UsageError`` for options beside ``--resume`` that the bench has had from its start."""
+    context = click.get_current_context()
+    asked = [one for one in context.command.params if one.name is not None and given(one.name)]
+    others = [one.opts[-1] for one in asked if one.name not in WITH_RESUME]
+    if others:
+        raise UsageError(f"{', '.join(others)}: a bench that goes on has those of its start", "--resume FOLDER alone")
+
+
 def _require_same_place(store: Store, *, here: bool) -> None:
     """Raises ``UsageError`` where a bench cannot go on: its figures are of one machine, and its paths of one folder."""
     from hwprof.hardware import machine
@@ -219,24 +240,26 @@ def _carry_out(store: Store, form: str, width: int | None, address: str | None) 
     from hwprof.bench import campaign, cluster, files
     from hwprof.bench.rows import rows_of
     from hwprof.cli.progress import Bars
-    from hwprof.session.interruption import InterruptionError, signals_interrupt
+    from hwprof.report.text.figures import plural
+    from hwprof.session.interruption import EndedBySignal, InterruptionError, signals_interrupt
 
     interrupted: KeyboardInterrupt | None = None
+    came: list[int] = []
     with Bars() as bars:
 
         def told(result: Result) -> None:
             if result.failure is not None:
-                bars.tell("bench", f"{result.case.label}: {result.failure.message}")
+                bars.tell("bench", f"{result.case.label}: {one_line(result.failure.message)}")
 
         try:
-            with signals_interrupt():
+            with store.alone(), signals_interrupt() as came:
                 store.tidy()
                 if address is None:
                     campaign.carry_out_all(store, bars, told)
                 else:
                     cluster.carry_out_all(store, address, bars, told)
         except KeyboardInterrupt as interrupt:
-            interrupted = interrupt
+            interrupted = EndedBySignal(came[0]) if came else interrupt  # a library may have raised its own
     of_machines = {name: used.peaks for name, used in store.machines().items()}
     rows = rows_of(store.results(), store.plan.peaks, of_machines)
     written = files.write(store, rows) if rows else []
@@ -244,7 +267,7 @@ def _carry_out(store: Store, form: str, width: int | None, address: str | None) 
         _show(store, rows, form, width, written)
     if interrupted is not None:
         again = f"hwprof bench --resume {store.path} goes on"
-        raise InterruptionError(interrupted, f"{len(store.left())} cases are left: {again}") from interrupted
+        raise InterruptionError(interrupted, f"{plural(len(store.left()), 'case')} left: {again}") from interrupted
     if rows and all(row.failure is not None for row in rows):
         raise HwprofError("no case could be measured")
 

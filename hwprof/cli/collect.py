@@ -16,7 +16,7 @@ from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.cli.room import require_room_to_measure
 from hwprof.cli.text_width import width_option
 from hwprof.cli.trace_options import trace_limit
-from hwprof.cli.variants import of_names, variant_option
+from hwprof.cli.variants import check_variant, of_names, variant_option
 from hwprof.collector import registry
 from hwprof.errors import UsageError
 from hwprof.run.roles import Role
@@ -207,6 +207,7 @@ def collect_command(
     variant = of_names(variants)
     spec = variant.of(workload_spec(**options))
     check_model(spec)
+    check_variant(spec)
     require_room_to_measure(spec.threads)
     peaks = _peaks(spec) if with_peaks else None  # before anything else runs here
     server = _fork_server(spec.model)

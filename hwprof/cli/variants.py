@@ -18,6 +18,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 EAGER: Final = "eager"
 """The name of the model as it is."""
 
+UNFUSED: Final = "unfused"
+
 
 def variant_option(function: Function) -> Function:
     """Adds ``--variant``, whose names ``of_names`` takes."""
@@ -26,7 +28,7 @@ def variant_option(function: Function) -> Function:
         "variants",
         multiple=True,
         metavar="LIST",
-        help=f"Another way to do the same, by comma, several together: {', '.join(catalogue.names())}.",
+        help=f"Another way to do the same, by comma, several together: {', '.join(catalogue.names())}; or {EAGER}.",
     )
     return option(function)
 
@@ -70,3 +72,9 @@ def of_names(texts: Sequence[str]) -> Variant:
             raise UsageError(f"--variant {name} and {other.name} do not go together", "one of them at a time")
         found.append(one)
     return Variant(tuple(found))
+
+
+def check_variant(spec: WorkloadSpec) -> None:
+    """Raises ``UsageError`` for a variant of hwprof's own models that a model of the user's does not heed."""
+    if ":" in spec.model and not spec.fuse and UNFUSED in spec.variants:
+        raise UsageError(f"--variant {UNFUSED}: only for YOLO pipelines", "a factory that fuses, or does not")

@@ -32,6 +32,7 @@ from hwprof.session.progress import Progress
 from hwprof.session.stopped_worker import StoppedWorker
 from hwprof.session.time_limit import TimeLimit
 from hwprof.session.worker_process import WorkerProcess
+from hwprof.workload.runtimes.temporary import remove_exported
 from hwprof.workload.spec import WorkloadSpec
 
 LOG_FILE: Final = "worker.log"
@@ -110,6 +111,7 @@ class Pass:
             worker.end()
             launching.clean_up(worker.pid)
             remove_parts(self._folder)
+            remove_exported(self._folder)
             with suppress(OSError):
                 perf_map_of(worker.pid).unlink(missing_ok=True)
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 def versions() -> dict[str, str]:
     """Of Python, and of those libraries that this process has loaded: what is merely installed measured nothing."""
     found = {"python": platform.python_version()}
-    for package in ("torch", "ultralytics", "numpy"):
+    for package in ("torch", "ultralytics", "numpy", "onnxruntime", "openvino"):
         if package not in sys.modules:
             continue
         try:

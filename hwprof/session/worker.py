@@ -156,18 +156,20 @@ class _Worker:
         self._reporter.send(PhaseBegins(Phase.IMPORTING))
         with self._recorder.region("import"):
             from hwprof.workload import factory
-            from hwprof.workload.changes import before_building, of_built
+            from hwprof.workload.changes import before_building, of_built, of_outputs
             from hwprof.workload.fingerprint import fingerprint
             from hwprof.workload.layer_hooks import LayerHooks, stand_ins
             from hwprof.workload.outputs import Outputs
+            from hwprof.workload.runtimes.temporary import TEMPORARY
             from hwprof.workload.shared_weights import SharedWeights
-            from hwprof.workload.variant_outputs import VariantOutputs
+            from hwprof.workload.variant_outputs import UNREPEATABLE, VariantOutputs
 
             self._collectors.load(self._order)
             factory.preload(self._order.workload.model)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
             shared = SharedWeights(self._weights) if self._weights is not None else None
+            os.environ[TEMPORARY] = self._order.folder
             changes = self._order.workload.changes
             before_building(changes)
             self._workload = factory.build(self._order.workload, shared)
@@ -176,13 +178,14 @@ class _Worker:
             self._record.fingerprint = fingerprint(self._workload)
             if shared is not None:
                 shared.confirm(self._record.fingerprint["weights"], fused=built.fused)
-            without = VariantOutputs(self._workload) if self._order.describe and changes else None
+            without = VariantOutputs(self._workload) if self._order.describe and of_outputs(changes) else None
             self._take_back = of_built(self._workload.modules.values(), changes)
             for stand_in in stand_ins(self._workload.modules).values():
                 stand_in.can_be_watched = True
             if variants := self._order.workload.variants:
                 compared = without.compared() if without is not None else (None, None)
                 built.variant = VariantRecord(list(variants), *compared)
+                built.notes += [UNREPEATABLE] if without is not None and not without.repeatable else []
             processes.end_copy(self._pid)
             self._reporter.send(Built(built, versions()))
         self._outputs = Outputs

@@ -180,6 +180,11 @@ AFTER: Final[MappingProxyType[str, Callable[[nn.Module], None]]] = MappingProxyT
 """Called with each built model, in this order: what is compiled has what the others changed."""
 
 
+def of_outputs(names: Iterable[str]) -> bool:
+    """Whether one of them is made of a built model, whose outputs before and after can be compared in one process."""
+    return any(name in AFTER for name in names)
+
+
 def before_building(names: Iterable[str]) -> None:
     """Makes those that come before the model is built. Raises ``UsageError``."""
     for name in names:

@@ -43,7 +43,7 @@ def difference(pairs: Iterable[tuple[Array | None, Array | None]]) -> Difference
 
 def _apart(one: Array, other: Array) -> _Apart | None:
     """``UNEQUAL`` where a difference says nothing: another shape or type, not a number or infinite in other places,
-    something where there was 0. None: no numbers."""
+    something where there was 0. None: no numbers, or none that is finite."""
     if one.dtype.kind not in "fiub" and other.dtype.kind not in "fiub":
         return None
     if one.shape != other.shape or one.dtype != other.dtype:
@@ -53,7 +53,7 @@ def _apart(one: Array, other: Array) -> _Apart | None:
     if not np.array_equal(left[~finite], right[~finite], equal_nan=True) or not np.isfinite(left[finite]).all():
         return UNEQUAL
     if not finite.any():
-        return _Apart(0.0, 0.0, 0)
+        return None if finite.size else _Apart(0.0, 0.0, 0)
     apart, magnitude = np.abs(left[finite] - right[finite]), float(np.abs(right[finite]).max())
     if not apart.any():
         return _Apart(0.0, 0.0, apart.size)

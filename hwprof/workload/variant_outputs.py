@@ -20,6 +20,11 @@ from hwprof.workload.tensors import arrays_of
 MATCHED: Final = 0.5
 """The intersection of two boxes over their union from which on they are the same one, as PASCAL VOC has it."""
 
+REPEATED: Final = 1e-6
+"""Of the largest value: threads may add up in another order."""
+
+UNREPEATABLE: Final = "outputs are not compared: two calls of the model as it is give different ones"
+
 CLASS: Final = 5
 """The column of a box."""
 
@@ -28,14 +33,21 @@ class VariantOutputs:
     """Made without the variant."""
 
     def __init__(self, workload: Workload) -> None:
-        """Calls the model twice: once in its pipeline, and once with its first input. Raises what that raises."""
+        """Calls the model with its first input, twice, and once in its pipeline. Raises what that raises."""
         self._workload = workload
         self._without = self._outputs()
+        again = difference(itertools.zip_longest(self._outputs(), self._without))
+        self.repeatable = again.largest <= REPEATED and not again.unequal
+        workload.iterate(_no_stage, None)
         self._boxes = workload.boxes()
 
-    def compared(self) -> tuple[Difference, MatchedBoxes | None]:
-        """With what comes out now, of the model alone and of its pipeline."""
+    def compared(self) -> tuple[Difference | None, MatchedBoxes | None]:
+        """With what comes out now, of the model alone and of its pipeline; not of a model that gives other outputs at
+        each call."""
+        if not self.repeatable:
+            return None, None
         outputs = difference(itertools.zip_longest(self._outputs(), self._without))
+        self._workload.iterate(_no_stage, None)
         boxes = self._workload.boxes()
         both = matched(boxes, self._boxes) if boxes is not None and self._boxes is not None else None
         return outputs, both
@@ -43,9 +55,7 @@ class VariantOutputs:
     def _outputs(self) -> list[Array]:
         """What the model gives for its first input: copies, as code of its own may use the memory again."""
         with torch.inference_mode():
-            found = [np.array(one) for one in arrays_of(self._workload.forwards()[0].run())]
-        self._workload.iterate(_no_stage, None)
-        return found
+            return [np.array(one) for one in arrays_of(self._workload.forwards()[0].run())]
 
 
 def _no_stage(name: str) -> contextlib.AbstractContextManager[None]:
@@ -64,7 +74,7 @@ def _pairs(found: torch.Tensor, without: torch.Tensor) -> int:
     if not len(found) or not len(without):
         return 0
     box_iou: Any = require_ultralytics("utils.metrics").box_iou
-    overlap: torch.Tensor = box_iou(found[:, :4].float(), without[:, :4].float())
+    overlap: torch.Tensor = box_iou(_with_edges(found), _with_edges(without))
     overlap = torch.where(found[:, CLASS, None] == without[None, :, CLASS], overlap, 0.0)
     pairs = 0
     for row in found[:, 4].argsort(descending=True).tolist():
@@ -73,3 +83,10 @@ def _pairs(found: torch.Tensor, without: torch.Tensor) -> int:
             pairs += 1
             overlap[:, column] = 0.0
     return pairs
+
+
+def _with_edges(boxes: torch.Tensor) -> torch.Tensor:
+    """With the pixels that they end at, as VOC has it: those at the image's edge may be of no width without."""
+    corners = boxes[:, :4].float().clone()
+    corners[:, 2:] += 1
+    return corners

@@ -131,6 +131,26 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert not processes_of(the_store(tmp_path).path)
 
 
+def test_models_of_both_kinds_stand_side_by_side(tmp_path: Path) -> None:
+    require_module("ultralytics")
+    models = ("--models", "tests.support.models.remedies:factory,yolov8n", "--imgsz", "64", "--batch", "2")
+    quick = ("--processes", "1", "--values", "1", "--min-time", "0.01", "--no-peaks", "--threads", "1")
+    done = hwprof(
+        "bench", *models, *quick, "--variants", "eager,channels_last", "--format", "json",
+        cwd=tmp_path, environment=TESTS_MODELS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    boxes = next(row["boxes"] for row in rows if row["model"] == "yolov8n" and row["variant"] == "channels_last")
+    assert boxes["without"] >= 5 and boxes["matched"] == boxes["without"] == boxes["found"]
+    store = the_store(tmp_path)
+    assert (store.path / "bench.svg").exists() and (store.path / "bench.html").exists()
+    for file in store.path.glob("cases/*/pyperf.json"):
+        file.write_text("{}")
+    again = hwprof("bench", "--resume", str(store.path), cwd=tmp_path, environment=TESTS_MODELS)
+    assert again.returncode == 0 and "yolov8n" in again.stdout, again.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -142,6 +162,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         (("--variants", "int8+bfloat16"), "do not go together"),
         (("--threads", "99999"), "--threads 99999"),
         (("--resume", "nowhere"), "nowhere"),
+        (("--resume", "nowhere", "--imgsz", "64"), "--imgsz: a bench that goes on"),
+        (("--models", "tests.support.models.remedies:factory", "--variants", "unfused"), "only for YOLO pipelines"),
     ],
 )
 def test_what_it_cannot_do_is_a_line(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:

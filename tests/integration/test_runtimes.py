@@ -23,7 +23,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.workload import factory
 from hwprof.workload.module_call import stand_in_of
 from hwprof.workload.protocol import Call
-from hwprof.workload.runtimes import exported, onnx_runtime
+from hwprof.workload.runtimes import exported, onnx_runtime, temporary
 from hwprof.workload.runtimes.runtime import Profile, RuntimeCall
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.command import TESTS_MODELS, hwprof, messages
@@ -167,11 +167,11 @@ def test_weights_may_lie_in_a_file_of_their_own(runtime: str, monkeypatch: pytes
     """Where the model's file could not hold them; nothing is left of either."""
     require_runtime(runtime)
     monkeypatch.setattr(exported, "MOST_BYTES", 0)
-    before = set(Path(tempfile.gettempdir()).glob(f"{exported.PREFIX}*"))
+    before = set(Path(tempfile.gettempdir()).glob(f"{temporary.PREFIX}*"))
     model, arguments = several()
     expected, found, profile = watched(Call(model, arguments), runtime)
     assert is_close(found, expected) and len(list(profile.calls)) == CALLS
-    assert set(Path(tempfile.gettempdir()).glob(f"{exported.PREFIX}*")) <= before
+    assert set(Path(tempfile.gettempdir()).glob(f"{temporary.PREFIX}*")) <= before
 
 
 @pytest.fixture(scope="module", params=RUNTIMES)

@@ -34,7 +34,7 @@ def test_bfloat16_in_channels_last_says_how_far_off_it_is(tmp_path: Path) -> Non
     boxes = variant["boxes"]
     assert 0 < boxes["matched"] <= min(boxes["without"], boxes["found"])
     shown = hwprof_here("report", str(run.path)).stdout
-    assert "yolov8n channels_last+bfloat16" in shown and "AGREES to " in shown
+    assert "yolov8n channels_last+bfloat16" in shown and any(word in shown for word in ("AGREES to ", "DIFFER to "))
 
 
 def test_torchscript_is_one_layer_with_all_macs(tmp_path: Path) -> None:

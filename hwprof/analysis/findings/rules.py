@@ -86,8 +86,8 @@ def _without(finding: Finding, variants: Sequence[str]) -> Finding:
 def find_all(facts: Facts) -> list[Finding]:
     """What could win most first."""
     found = [finding for rule in RULES if (finding := rule(facts)) is not None]
-    if facts.compiled:
-        found = [_without_compiling(one) for one in found]
     if facts.variants:
         found = [_without(one, facts.variants) for one in found]
+    if facts.compiled:
+        found = [_without_compiling(one) for one in found]
     return sorted(found, key=lambda one: (-one.gain_high, one.rule))

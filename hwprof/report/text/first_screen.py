@@ -53,7 +53,7 @@ def show(page: Page) -> None:
     facts(page, _circumstances(page))
     changed = document.workload.variant if document.workload is not None else None
     if changed is not None and (outputs := variant.agreement(changed, page.glyphs)):
-        named(page, "AGREES", outputs, whole=True)
+        named(page, "AGREES" if variant.agrees(changed) else "DIFFER", outputs, whole=True)
     for number, warning in enumerate(noise.brief(document, page.glyphs) or _disturbed_shares(page)):
         named(page, "" if number else "NOISY", warning, whole=True)
     unsound = document.workload.weights_unsound if document.workload is not None else None

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from hwprof.printable import one_line
-from hwprof.report.text.figures import Glyphs
+from hwprof.report.text.figures import Glyphs, plural
 from hwprof.run.variants import VariantRecord
 
-SAME: Final = 1e-6
-"""Of the largest value: sums in another order."""
+FAR: Final = 0.1
+"""Of the largest value: outputs that are farther off say something else."""
+
+FEW: Final = 0.9
+"""Of the boxes."""
 
 DIGITS: Final = "{:.1g}"
 
@@ -17,6 +20,14 @@ DIGITS: Final = "{:.1g}"
 def name(found: VariantRecord) -> str:
     """``channels_last+bfloat16``."""
     return one_line("+".join(found.names))
+
+
+def agrees(found: VariantRecord) -> bool:
+    """Whether the outputs say the same by and large."""
+    outputs, boxes = found.outputs, found.boxes
+    if outputs is not None and (outputs.unequal or outputs.largest > FAR or (outputs.others and not outputs.tensors)):
+        return False
+    return boxes is None or boxes.matched >= FEW * max(boxes.without, boxes.found)
 
 
 def agreement(found: VariantRecord, glyphs: Glyphs, *, brief: bool = False) -> str:
@@ -27,9 +38,12 @@ def agreement(found: VariantRecord, glyphs: Glyphs, *, brief: bool = False) -> s
     words = []
     outputs = found.outputs
     if outputs is not None and outputs.tensors:
-        words.append("to 1e-06 of the largest value" if outputs.largest <= SAME else _to(outputs.largest, outputs.mean))
+        words.append(_to(outputs.largest, outputs.mean))
     if outputs is not None and outputs.unequal:
-        words.append(f"{outputs.unequal} of {outputs.unequal + outputs.tensors} tensors cannot be compared")
+        of = outputs.unequal + outputs.tensors
+        words.append(f"{outputs.unequal} of {plural(of, 'tensor')} of another shape or type, or not finite")
+    if outputs is not None and outputs.others:
+        words.append(f"{plural(outputs.others, 'tensor')} without a finite number")
     boxes = found.boxes
     if boxes is not None and (boxes.without or boxes.found):
         more = f", {boxes.found:,} found" if boxes.found != boxes.without else ""
@@ -38,6 +52,8 @@ def agreement(found: VariantRecord, glyphs: Glyphs, *, brief: bool = False) -> s
 
 
 def _to(largest: float, mean: float | None) -> str:
+    if not largest:
+        return "to the bit"
     beside = f" (mean {DIGITS.format(mean)})" if mean is not None else ""
     return f"to {DIGITS.format(largest)} of the largest value{beside}"
 
@@ -47,7 +63,7 @@ def _brief(found: VariantRecord) -> str:
     if outputs is not None and outputs.unequal:
         words.append("not comparable")
     elif outputs is not None and outputs.tensors:
-        words.append("1e-06" if outputs.largest <= SAME else DIGITS.format(outputs.largest))
+        words.append(DIGITS.format(outputs.largest) if outputs.largest else "exact")
     if boxes is not None and (boxes.without or boxes.found):
         words.append(f"{boxes.matched:,}/{max(boxes.without, boxes.found):,} boxes")
     return ", ".join(words)

@@ -18,6 +18,7 @@ from hwprof.errors import HwprofError, first_line, with_cause
 from hwprof.workload.layer_hooks import layers
 from hwprof.workload.runtimes.flat_call import INNER, FlatCall, Leaves, Structure, tensors_of
 from hwprof.workload.runtimes.operators import Graph, Operator, Scopes
+from hwprof.workload.runtimes.temporary import PREFIX, place
 from hwprof.workload.tensors import size_bytes
 
 SCOPES: Final = "pkg.torch.onnx.name_scopes"
@@ -25,8 +26,6 @@ SCOPES: Final = "pkg.torch.onnx.name_scopes"
 
 MOST_BYTES: Final = 1 << 30
 """Of weights in the model's own file: protobuf takes two gigabytes, and they may be there twice."""
-
-PREFIX: Final = "hwprof-onnx-"
 
 
 class Exported(NamedTuple):
@@ -44,7 +43,7 @@ def exported(model: nn.Module, call: Leaves) -> Iterator[Exported]:
     given: list[Structure] = []
     flat = FlatCall(model, leaves, spec, given.append)
     weights = sum(map(size_bytes, [*model.parameters(), *model.buffers()]))
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place()) as folder:
         program = _program(flat, tuple(tensors_of(leaves)))
         structure = given[-1]
         if not structure.tensors:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from hwprof.bench.samples import Failure
 from hwprof.bench.store import PLAN_FILE, RESULT_FILE, Plan, Settings, Store
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware import machine
@@ -53,6 +55,21 @@ def test_another_cases_result_is_none(store: Store) -> None:
     store.keep(result(CASES[0], 7))
     folder = store.begin(CASES[1])
     (folder / RESULT_FILE).write_bytes((store.folder_of(CASES[0]) / RESULT_FILE).read_bytes())
+    assert store.left() == CASES[1:]
+
+
+def test_nobody_else_works_on_it_meanwhile(store: Store) -> None:
+    other = Store.open(store.path)
+    with store.alone(), pytest.raises(HwprofError, match="another hwprof bench works on"), other.alone():
+        pass
+    with store.alone():
+        pass
+
+
+def test_what_may_be_over_is_tried_again(store: Store) -> None:
+    for one, final in ((CASES[0], True), (CASES[1], False)):
+        store.begin(one)
+        store.keep(msgspec.structs.replace(failed(one, "x"), failure=Failure("x", None, final)))
     assert store.left() == CASES[1:]
 
 

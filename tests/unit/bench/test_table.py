@@ -83,6 +83,18 @@ def test_names_from_outside_stay_text_in_every_form() -> None:
     assert found is not None and "<script" not in found and "\x1b" not in found
 
 
+def test_models_with_sizes_of_their_own_are_in_the_picture_too() -> None:
+    pytest.importorskip("matplotlib")
+    own = [result(case(model="mine:model", threads=number), 5) for number in (1, 2)]
+    rows = rows_of([*own, result(case(batch=2), 5), result(case(batch=4), 5)], None)
+    assert rows[0].batch is None and rows[0].imgsz is None
+    found = drawing(rows)
+    assert found is not None and "mine:model" in found
+    file = io.StringIO()
+    table.show(rows, make_console(100, file))
+    assert "mine:model" in file.getvalue() and "mine:model" in table.markdown(rows, [])
+
+
 def test_the_picture_is_the_same_each_time_and_has_a_panel_for_what_grows() -> None:
     pytest.importorskip("matplotlib")
     one, other = drawing(ROWS), drawing(ROWS)

@@ -38,7 +38,8 @@ def between(folder: Path, one: list[Any], other: list[Any]) -> tuple[float, int,
         ([[1, 2]], [[1, 3]], (1 / 3, 1, 0, 0)),
         ([[1, 2]], [[1.0, 2.0]], (0.0, 0, 1, 0)),
         ([["a"]], [["a"]], (0.0, 0, 0, 1)),
-        ([[NAN]], [[NAN]], (0.0, 1, 0, 0)),
+        ([[NAN]], [[NAN]], (0.0, 0, 0, 1)),
+        ([[]], [[]], (0.0, 1, 0, 0)),
     ],
 )
 def test_they_are_told_apart(

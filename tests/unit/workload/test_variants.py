@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +12,12 @@ import torch
 from torch import nn
 
 from hwprof.errors import HwprofError
-from hwprof.workload.changes import CODE, of_built
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.workload.changes import CODE, of_built, of_outputs
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.output_differences import difference
-from hwprof.workload.variant_outputs import matched
+from hwprof.workload.protocol import Call, Outputs, Stages
+from hwprof.workload.variant_outputs import VariantOutputs, matched
 
 
 class Pair(NamedTuple):
@@ -157,3 +161,53 @@ def test_the_mean_difference_is_of_all_elements() -> None:
     found = difference([(one, other), (np.zeros(5), np.zeros(5))])
     assert found.largest == 1.0 and found.mean == pytest.approx(1.0 / 8)
     assert difference([]).mean is None
+
+
+def test_boxes_without_area_are_the_same_as_themselves() -> None:
+    pytest.importorskip("ultralytics")
+    flat = boxes((11.0, 720.0, 514.0, 720.0, 0.6, 2.0))
+    told = matched([flat], [flat])
+    assert (told.without, told.found, told.matched) == (1, 1, 1)
+
+
+class Once:
+    """A workload of one model and one input, without boxes."""
+
+    shapes_suffice = False
+
+    def __init__(self, model: nn.Module, x: torch.Tensor) -> None:
+        self.modules: Mapping[str, nn.Module] = {"": model}
+        self._call = Call(model, (x,))
+
+    def prepare(self, *, values: bool = True) -> WorkloadRecord:
+        raise NotImplementedError
+
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
+        with stages("inference"):
+            self._call.run()
+
+    def forwards(self) -> list[Call]:
+        return [self._call]
+
+    def results(self) -> list[str]:
+        return []
+
+    def boxes(self) -> list[torch.Tensor] | None:
+        return None
+
+
+def test_a_model_that_gives_other_outputs_each_time_is_not_compared() -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.rand(3)
+
+    found = VariantOutputs(Once(Noisy(), torch.ones(3)))
+    assert not found.repeatable and found.compared() == (None, None)
+    found = VariantOutputs(Once(nn.ReLU(), torch.ones(3)))
+    outputs, others = found.compared()
+    assert found.repeatable and outputs is not None and outputs.largest == 0 and others is None
+
+
+def test_what_is_done_before_the_model_is_built_cannot_be_compared_in_its_process() -> None:
+    assert not of_outputs(["flush_denormals"]) and not of_outputs([])
+    assert of_outputs(["flush_denormals", "bfloat16"])
