@@ -109,7 +109,8 @@ def _members(
         known = [by_name.get(name) or gives.get(name) for name in (*one.origins, one.name, *one.outputs)]
         does[one.name] = list({origin.name: origin for origin in known if origin is not None}.values())
     done = {origin.name: name for name, those in does.items() for origin in those}
-    gone = {one.name: one for one in _on_inputs(graph) if one.name not in done}
+    varying = _on_inputs(graph)
+    gone = {one.name: one for one in varying if one.name not in done}
 
     def take(name: str, those: Iterable[Operator]) -> None:
         for one in those:
@@ -120,9 +121,10 @@ def _members(
     values = _values(executed, does, gives)
     taken = {one.name: {values[value] for value in one.inputs} for one in executed}
     if replaces:
+        given = graph.inputs.union(*(one.outputs for one in varying))  # constants may be of operators far apart
         for one in executed:
             if not does[one.name]:
-                take(one.name, _ahead(taken[one.name], gone))
+                take(one.name, _ahead(taken[one.name] & given, gone))
     for one in executed:
         take(one.name, _behind(does[one.name], taken[one.name], gives, gone))
     for one in [] if replaces else list(gone.values()):

@@ -128,6 +128,26 @@ def test_what_a_runtime_says_that_it_was_made_of_counts() -> None:
     assert found["before_n2"] == found["n2"] == Place(("b",), ("b",))
 
 
+def test_a_constant_that_two_layers_share_does_not_make_them_one() -> None:
+    """As the sizes of a split are, of two blocks far apart (yolo26n's attention)."""
+    before = Graph(
+        [
+            Operator("s1", "Split", ("x", "sizes"), ("y",), ("a",)),
+            Operator("n1", "Relu", ("y",), ("z",), ("b",)),
+            Operator("s2", "Split", ("z", "sizes"), ("out",), ("a.conv",)),
+        ],
+        frozenset({"x"}),
+        PATHS,
+    )
+    after = [
+        Operator("new1", "Split", ("x", "sizes"), ("y1",)),
+        Operator("n1", "Relu", ("y1",), ("z",), ("b",)),
+        Operator("new2", "Split", ("z", "sizes"), ("out1",)),
+    ]
+    found = places(before.optimised(after), after)
+    assert {name: place.members for name, place in found.items() if place.members} == {}
+
+
 def test_a_layer_that_is_called_by_several_names_has_one_path() -> None:
     exported = Graph(chain(("a", "a.act"), ("c", "c.act")), frozenset({"v-1"}), PATHS | {"c": "c", "c.act": "a.act"})
     found = places(exported, chain(None, None))
