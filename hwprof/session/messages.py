@@ -24,6 +24,7 @@ class Phase(Enum):
 
     IMPORTING = "importing torch"
     BUILDING = "building the model"
+    CHANGING = "making the variant, and comparing outputs"
     WAITING = "waiting for a quiet machine"
     WARMING_UP = "warming up"
     STARTING = "starting collectors"

@@ -178,6 +178,8 @@ class _Worker:
             self._record.fingerprint = fingerprint(self._workload)
             if shared is not None:
                 shared.confirm(self._record.fingerprint["weights"], fused=built.fused)
+            if changes:
+                self._reporter.send(PhaseBegins(Phase.CHANGING))  # to compile or export may take a minute
             without = VariantOutputs(self._workload) if self._order.describe and of_outputs(changes) else None
             self._take_back = of_built(self._workload.modules.values(), changes)
             for stand_in in stand_ins(self._workload.modules).values():
