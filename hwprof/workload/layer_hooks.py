@@ -194,9 +194,9 @@ def _below(prefix: str, module: torch.nn.Module, seen: set[torch.nn.Module]) -> 
 
 def _watch(path: str, module: torch.nn.Module, recorder: LayerRecorder) -> _Watched:
     number, call = recorder.path_number(path), ModuleCall(module)
+    stood_in_for, leaf = stand_in_of(module) is not None, is_leaf(module)  # before another function is in the way
     way = SwitchedCall(call) if dynamo() is not None else call
-    stood_in_for = stand_in_of(module) is not None
-    return _Watched(path, number, call, way, is_leaf(module), stood_in_for, recorder.timed(number, call.function))
+    return _Watched(path, number, call, way, leaf, stood_in_for, recorder.timed(number, call.function))
 
 
 def stand_ins(modules: Mapping[str, torch.nn.Module]) -> dict[str, StandIn]:

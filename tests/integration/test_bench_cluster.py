@@ -20,7 +20,7 @@ from tests.support.requirements import require_module
 QUICK = ("--processes", "1", "--values", "2", "--min-time", "0.01")
 MATRIX = (
     *("--models", "tests.support.models.remedies:factory", "--threads", "1,2"),
-    *("--variants", "eager,active_wait,channels_last,unfused,flush_denormals,torchscript"),
+    *("--variants", "eager,active_wait,channels_last,bfloat16,flush_denormals,torchscript"),
 )
 CASES = 12
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from hwprof.session.recorder import SpanRecorder
 from hwprof.workload.layer_hooks import LayerHooks, layers
-from hwprof.workload.module_call import seen_inside
+from hwprof.workload.module_call import as_a_whole, seen_inside
 
 
 def test_a_model_that_is_almost_too_deep_works_while_it_is_watched() -> None:
@@ -73,6 +73,8 @@ class StandIn:
 
 
 def test_of_what_another_program_runs_the_model_alone_is_watched_and_never_counted() -> None:
+    import torch._dynamo  # as the exporter does: calls take another way then
+
     model, stand_in = nn.Sequential(nn.ReLU(), nn.ReLU()), StandIn()
     forward = seen_inside(lambda x: x + 1, stand_in)
     model.__dict__["forward"] = forward
@@ -89,3 +91,12 @@ def test_of_what_another_program_runs_the_model_alone_is_watched_and_never_count
     assert recorder.table(1).filter(kind="layer").select("iteration", "path").rows() == [(0, "m"), (1, "m")]
     assert len(recorder.counted_spans()) == 0
     assert hooks.unseen() == []
+
+
+def test_what_is_done_as_a_whole_is_a_leaf_whoever_has_loaded_dynamo() -> None:
+
+    model = nn.Sequential(nn.ReLU(), nn.ReLU())
+    model.__dict__["forward"] = as_a_whole(lambda x: x + 1)
+    hooks = LayerHooks({"": model}, SpanRecorder())
+    assert hooks.leaves == {"Sequential"}
+    hooks.remove()
