@@ -35,11 +35,14 @@ class Table:
 
 
 def without_points(rows: pl.DataFrame) -> pl.DataFrame:
-    """Figures as the JSON has them: whole numbers without a point, all others with every digit."""
+    """Columns of whole numbers, whatever type they have, without a point; all others with every digit, and one point a
+    figure: who reads the file takes a column's type from its first rows."""
     import polars as pl
     from polars import selectors
 
-    texts = selectors.float().cast(pl.String).str.strip_suffix(POINT)
+    floats = rows.select(selectors.float())
+    whole = [column.name for column in floats if (column.drop_nulls() % 1 == 0).all()]
+    texts = pl.col(whole).cast(pl.String).str.strip_suffix(POINT)
     return rows.with_columns(texts.replace("-0", "0"))
 
 

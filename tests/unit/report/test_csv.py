@@ -153,20 +153,22 @@ def test_whatever_cells_hold_is_read_again(
 
 def test_a_text_without_a_letter_is_an_empty_cell(tmp_path: Path) -> None:
     Table({"path": ["", None, "a"], "figure": [1.0, None, 0.5]}).write(tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == "path,figure\n,1\n,\na,0.5\n"
+    assert (tmp_path / "t.csv").read_text() == "path,figure\n,1.0\n,\na,0.5\n"
 
 
 def test_whole_numbers_have_no_point_and_truth_is_spelt_as_in_the_json(tmp_path: Path) -> None:
     columns: dict[str, list[object]] = {
-        "counts": [12.0, -0.0, 4e15, 0.25, None],
+        "counts": [12.0, -0.0, 4e15, 7.0, None],
+        "figures": [12.0, 0.25, None, 1.0, 2.0],
         "mixed": [12, 3.0, 0.5, None, True],
         "flag": [True, False, None, None, True],
     }
     Table(columns).write(tmp_path / "t.csv")
     rows = list(csv.reader((tmp_path / "t.csv").open()))[1:]
-    assert [row[0] for row in rows] == ["12", "0", "4000000000000000", "0.25", ""]
-    assert [row[1] for row in rows] == ["12", "3", "0.5", "", "true"]
-    assert [row[2] for row in rows] == ["true", "false", "", "", "true"]
+    assert [row[0] for row in rows] == ["12", "0", "4000000000000000", "7", ""]
+    assert [row[1] for row in rows] == ["12.0", "0.25", "", "1.0", "2.0"], "of which the first rows tell the type"
+    assert [row[2] for row in rows] == ["12", "3", "0.5", "", "true"]
+    assert [row[3] for row in rows] == ["true", "false", "", "", "true"]
 
 
 @given(st.floats(allow_nan=False))
