@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Protocol
 
-from hwprof.bench.matrix import Case
 from hwprof.bench.process import carry_out
 from hwprof.bench.result import Result
 from hwprof.bench.store import Store
@@ -27,7 +26,7 @@ class Progress(Protocol):
         ...
 
 
-def carry_out_all(store: Store, progress: Progress, told: Callable[[Result], None]) -> Sequence[Case]:
+def carry_out_all(store: Store, progress: Progress, told: Callable[[Result], None]) -> None:
     """Each result is kept, and ``told``, when it is there; what is left where something ends it (Ctrl-C) is done the
     next time. Raises ``HwprofError`` where nothing can be written."""
     left = store.left()
@@ -47,7 +46,6 @@ def carry_out_all(store: Store, progress: Progress, told: Callable[[Result], Non
                 raise FullDiskError(str(store.path)) from error
             raise HwprofError(f"cannot write to {store.path}: {error.strerror}", remedy_of_writing(error)) from error
         told(result)
-    return left
 
 
 def _left(passed_s: float, done: int, of: int) -> str:

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -42,7 +42,7 @@ OF_RAY: Final = "OMP_NUM_THREADS"
 START: Final = f"ray start --resources '{{\"{RESOURCE}\": 1}}' on each machine"
 
 
-def carry_out_all(store: Store, address: str, progress: Progress, told: Callable[[Result], None]) -> Sequence[Case]:
+def carry_out_all(store: Store, address: str, progress: Progress, told: Callable[[Result], None]) -> None:
     """As ``campaign.carry_out_all``, on all machines of the cluster at ``address`` that take part. Raises
     ``HwprofError`` where none does, or none is left."""
     left, total = store.left(), len(store.plan.cases)
@@ -73,7 +73,6 @@ def carry_out_all(store: Store, address: str, progress: Progress, told: Callable
             for one in waiting:
                 with suppress(Exception):
                     ray.cancel(one, force=True)
-    return left
 
 
 @contextmanager

@@ -7,10 +7,9 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,16 +18,11 @@ from hwprof.bench.samples import FACTS_FILE, SAMPLES, Model, Samples
 from hwprof.hardware import machine
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.run.variants import VariantRecord
+from hwprof.workload.inference_clock import InferenceClock, forget_peak
 
 if TYPE_CHECKING:
     from hwprof.workload.protocol import Workload
     from hwprof.workload.spec import WorkloadSpec
-
-INFERENCE: Final = "inference"
-RESET: Final = Path("/proc/self/clear_refs")
-PEAK: Final = "5"
-"""man 5 proc: the peak resident size begins anew."""
 
 
 class Timing:
@@ -44,7 +38,6 @@ class Timing:
         self._workload: Workload | None = None
         self._forwards = 1
         self._samples = Samples()
-        self._inference_ns = 0
 
     def __call__(self, loops: int) -> float:
         """In seconds: of a forward each, on average over those of an iteration."""
@@ -52,20 +45,13 @@ class Timing:
             self._workload = self._build()
         total_ns, samples = 0, Samples()
         for _ in range(loops):
-            self._inference_ns, begin_ns = 0, time.perf_counter_ns()
-            self._workload.iterate(self._stage, None)
+            clock, begin_ns = InferenceClock(), time.perf_counter_ns()
+            self._workload.iterate(clock.stage, None)
             samples.iteration_ns.append(time.perf_counter_ns() - begin_ns)
-            samples.inference_ns.append(max(1, self._inference_ns // self._forwards))
-            total_ns += self._inference_ns
+            samples.inference_ns.append(max(1, clock.inference_ns // self._forwards))
+            total_ns += clock.inference_ns
         self._keep(samples)
         return total_ns / self._forwards / 1e9
-
-    @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
-        begin_ns = time.perf_counter_ns()
-        yield
-        if name == INFERENCE:
-            self._inference_ns += time.perf_counter_ns() - begin_ns
 
     def _keep(self, samples: Samples) -> None:
         if self._warmups or self._describes:
@@ -78,23 +64,20 @@ class Timing:
 
     def _build(self) -> Workload:
         from hwprof.workload import factory
-        from hwprof.workload.changes import before_building, of_built, of_outputs
-        from hwprof.workload.variant_outputs import UNREPEATABLE, VariantOutputs
+        from hwprof.workload.changes import before_building
+        from hwprof.workload.variant import make
 
         spec = self._case.workload
         before_building(spec.changes)
         workload = factory.build(spec)
         record = workload.prepare()
         self._forwards = max(1, len(workload.forwards()))
-        without = VariantOutputs(workload) if self._describes and of_outputs(spec.changes) else None
-        of_built(workload.modules.values(), spec.changes)
+        made = make(workload, spec, compare=self._describes)
         if self._describes:
-            compared = without.compared() if without is not None else (None, None)
-            record.variant = VariantRecord(list(spec.variants), *compared) if spec.variants else None
-            record.notes += [UNREPEATABLE] if without is not None and not without.repeatable else []
+            record.variant = made.record
+            record.notes += made.notes
             _write(self._folder / FACTS_FILE, _described(workload, record, spec))
-        with suppress(OSError):  # building the model takes more than running it
-            RESET.write_text(PEAK)
+        forget_peak()
         gc.collect()
         gc.freeze()
         return workload

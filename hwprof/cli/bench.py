@@ -139,12 +139,13 @@ def bench_command(
       hwprof bench --models yolov5n,yolov5s --on auto
       python -m pyperf compare_to results/bench-A/pyperf.json results/bench-B/pyperf.json --table
     """
-    from hwprof.bench.cluster import require_reachable
     from hwprof.bench.process import require_pyperf
     from hwprof.bench.store import Settings, Store
 
     require_pyperf()
     if address is not None:
+        from hwprof.bench.cluster import require_reachable
+
         require_reachable(address)
     if resume is not None:
         _refuse_others()
@@ -237,7 +238,7 @@ def _require_same_place(store: Store, *, here: bool) -> None:
 
 
 def _carry_out(store: Store, form: str, width: int | None, address: str | None) -> None:
-    from hwprof.bench import campaign, cluster, files
+    from hwprof.bench import campaign, files
     from hwprof.bench.rows import rows_of
     from hwprof.cli.progress import Bars
     from hwprof.report.text.figures import plural
@@ -257,6 +258,8 @@ def _carry_out(store: Store, form: str, width: int | None, address: str | None) 
                 if address is None:
                     campaign.carry_out_all(store, bars, told)
                 else:
+                    from hwprof.bench import cluster
+
                     cluster.carry_out_all(store, address, bars, told)
         except KeyboardInterrupt as interrupt:
             interrupted = EndedBySignal(came[0]) if came else interrupt  # a library may have raised its own

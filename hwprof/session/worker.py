@@ -34,7 +34,6 @@ from hwprof.errors import HwprofError
 from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.run.variants import VariantRecord
 from hwprof.session import disturbance, over_time
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
@@ -156,13 +155,13 @@ class _Worker:
         self._reporter.send(PhaseBegins(Phase.IMPORTING))
         with self._recorder.region("import"):
             from hwprof.workload import factory
-            from hwprof.workload.changes import before_building, of_built, of_outputs
+            from hwprof.workload.changes import before_building
             from hwprof.workload.fingerprint import fingerprint
-            from hwprof.workload.layer_hooks import LayerHooks, stand_ins
+            from hwprof.workload.layer_hooks import LayerHooks
             from hwprof.workload.outputs import Outputs
             from hwprof.workload.runtimes.temporary import TEMPORARY
             from hwprof.workload.shared_weights import SharedWeights
-            from hwprof.workload.variant_outputs import UNREPEATABLE, VariantOutputs
+            from hwprof.workload.variant import make
 
             self._collectors.load(self._order)
             factory.preload(self._order.workload.model)
@@ -180,14 +179,9 @@ class _Worker:
                 shared.confirm(self._record.fingerprint["weights"], fused=built.fused)
             if changes:
                 self._reporter.send(PhaseBegins(Phase.CHANGING))  # to compile or export may take a minute
-            without = VariantOutputs(self._workload) if self._order.describe and of_outputs(changes) else None
-            self._take_back = of_built(self._workload.modules.values(), changes)
-            for stand_in in stand_ins(self._workload.modules).values():
-                stand_in.can_be_watched = True
-            if variants := self._order.workload.variants:
-                compared = without.compared() if without is not None else (None, None)
-                built.variant = VariantRecord(list(variants), *compared)
-                built.notes += [UNREPEATABLE] if without is not None and not without.repeatable else []
+            made = make(self._workload, self._order.workload, compare=self._order.describe, watchable=True)
+            self._take_back, built.variant = made.take_back, made.record
+            built.notes += made.notes
             processes.end_copy(self._pid)
             self._reporter.send(Built(built, versions()))
         self._outputs = Outputs

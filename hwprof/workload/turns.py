@@ -9,8 +9,6 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +22,7 @@ from hwprof.workload import factory
 from hwprof.workload.changes import before_building, of_built
 from hwprof.workload.contest import TURN, Entry, Measured, Ready, Refused, Said
 from hwprof.workload.fingerprint import fingerprint
+from hwprof.workload.inference_clock import InferenceClock, forget_peak
 from hwprof.workload.protocol import Workload
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.tensors import arrays_of
@@ -31,8 +30,6 @@ from hwprof.workload.thread_number import why_another
 
 PID: Final = os.getpid()
 """A model's code may fork: the copy comes to an end."""
-
-INFERENCE: Final = "inference"
 
 COLD_S: Final = 0.02
 """So long a turn's first iterations are not measured."""
@@ -43,24 +40,6 @@ LONG_S: Final = 0.2
 LEAST_CALLS: Final = 2
 MOST_CALLS: Final = 1000
 """In a turn."""
-
-RESET: Final = Path("/proc/self/clear_refs")
-PEAK: Final = "5"
-"""man 5 proc: the peak resident size begins anew."""
-
-
-class _Clock:
-    """How long the model's calls of an iteration took."""
-
-    def __init__(self) -> None:
-        self.inference_ns = 0
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        begin_ns = time.perf_counter_ns()
-        yield
-        if name == INFERENCE:
-            self.inference_ns += time.perf_counter_ns() - begin_ns
 
 
 def carry_out(entry_file: Path, says: int, hears: int, weights: int) -> int:
@@ -118,14 +97,13 @@ def _warm_up(workload: Workload, entry: Entry) -> float:
     for number in range(max(1, entry.warmup)):
         begin_s = time.perf_counter()
         keep = kept.append if number == 0 and entry.outputs is not None else None
-        workload.iterate(_Clock().stage, None, keep)
+        workload.iterate(InferenceClock().stage, None, keep)
         processes.end_copy(PID)
         seconds = time.perf_counter() - begin_s
     if entry.outputs is not None:
         np.savez(entry.outputs, *arrays_of(kept))
         kept.clear()
-    with suppress(OSError):  # the peak has the building of the model in it then, with and without alike
-        RESET.write_text(PEAK)
+    forget_peak()
     return seconds
 
 
@@ -133,7 +111,7 @@ def _turn(workload: Workload, least_s: float, last_s: float) -> Measured:
     if last_s < LONG_S:
         end_s = time.perf_counter() + COLD_S
         while True:
-            workload.iterate(_Clock().stage, None)
+            workload.iterate(InferenceClock().stage, None)
             processes.end_copy(PID)
             if time.perf_counter() >= end_s:
                 break
@@ -141,7 +119,7 @@ def _turn(workload: Workload, least_s: float, last_s: float) -> Measured:
     iteration_ns: list[int] = []
     end_s = time.perf_counter() + least_s
     while len(iteration_ns) < LEAST_CALLS or (time.perf_counter() < end_s and len(iteration_ns) < MOST_CALLS):
-        clock, begin_ns = _Clock(), time.perf_counter_ns()
+        clock, begin_ns = InferenceClock(), time.perf_counter_ns()
         workload.iterate(clock.stage, None)
         processes.end_copy(PID)
         iteration_ns.append(time.perf_counter_ns() - begin_ns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,7 +13,7 @@ from hwprof.run.trials import Difference
 from hwprof.run.variants import MatchedBoxes
 from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.output_differences import Array, difference
-from hwprof.workload.protocol import Workload
+from hwprof.workload.protocol import Workload, unmarked
 from hwprof.workload.tensors import arrays_of
 
 MATCHED: Final = 0.5
@@ -22,8 +21,6 @@ MATCHED: Final = 0.5
 
 REPEATED: Final = 1e-6
 """Of the largest value: threads may add up in another order."""
-
-UNREPEATABLE: Final = "outputs are not compared: two calls of the model as it is give different ones"
 
 CLASS: Final = 5
 """The column of a box."""
@@ -38,7 +35,7 @@ class VariantOutputs:
         self._without = self._outputs()
         again = difference(itertools.zip_longest(self._outputs(), self._without))
         self.repeatable = again.largest <= REPEATED and not again.unequal
-        workload.iterate(_no_stage, None)
+        workload.iterate(unmarked, None)
         self._boxes = workload.boxes()
 
     def compared(self) -> tuple[Difference | None, MatchedBoxes | None]:
@@ -47,7 +44,7 @@ class VariantOutputs:
         if not self.repeatable:
             return None, None
         outputs = difference(itertools.zip_longest(self._outputs(), self._without))
-        self._workload.iterate(_no_stage, None)
+        self._workload.iterate(unmarked, None)
         boxes = self._workload.boxes()
         both = matched(boxes, self._boxes) if boxes is not None and self._boxes is not None else None
         return outputs, both
@@ -56,11 +53,6 @@ class VariantOutputs:
         """What the model gives for its first input: copies, as code of its own may use the memory again."""
         with torch.inference_mode():
             return [np.array(one) for one in arrays_of(self._workload.forwards()[0].run())]
-
-
-def _no_stage(name: str) -> contextlib.AbstractContextManager[None]:
-    del name  # nobody asks for its time
-    return contextlib.nullcontext()
 
 
 def matched(found: Sequence[torch.Tensor], without: Sequence[torch.Tensor]) -> MatchedBoxes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,7 @@ from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.preprocessing import Shape
-from hwprof.workload.protocol import Call, Outputs, Stages
+from hwprof.workload.protocol import Call, Outputs, Stages, unmarked
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.sources.finding import find_source
 from hwprof.workload.sources.image_sample import enough
@@ -167,7 +167,7 @@ class YoloWorkload:
         first: list[torch.Tensor] = []
         kept: dict[torch.Size, torch.Tensor] = {}
         self._inputs = []
-        for images in taken.read(_unmarked):
+        for images in taken.read(unmarked):
             batch = self._pipeline.preprocess(images)
             self._inputs.append(kept.setdefault(batch.shape, batch))
             if len(first) < MOST_IMAGES:
@@ -199,11 +199,6 @@ class YoloWorkload:
         if self._shared is not None:
             self._shared.save(detector.module)
         return False
-
-
-def _unmarked(name: str) -> AbstractContextManager[None]:
-    """A stage of no iteration."""
-    return nullcontext()
 
 
 def _one(_: Shape) -> int:

@@ -1,0 +1,37 @@
+"""The variant of a prepared workload: what is changed in its models, and what is to be said of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from hwprof.run.variants import VariantRecord
+from hwprof.workload.changes import of_built, of_outputs
+from hwprof.workload.layer_hooks import stand_ins
+from hwprof.workload.protocol import Workload
+from hwprof.workload.spec import WorkloadSpec
+from hwprof.workload.variant_outputs import VariantOutputs
+
+UNREPEATABLE: Final = "outputs are not compared: two calls of the model as it is give different ones"
+
+
+class Variant(NamedTuple):
+    """``take_back`` takes other code out of the models' places again; ``record``: None where there is no variant."""
+
+    take_back: Callable[[], None]
+    record: VariantRecord | None
+    notes: list[str]
+
+
+def make(workload: Workload, spec: WorkloadSpec, *, compare: bool, watchable: bool = False) -> Variant:
+    """Changes the models. ``compare``: outputs, before and after; ``watchable``: what another program does can be
+    watched by layer. Raises ``HwprofError`` where something cannot be changed, and what the models raise."""
+    without = VariantOutputs(workload) if compare and of_outputs(spec.changes) else None
+    take_back = of_built(workload.modules.values(), spec.changes)
+    for stand_in in stand_ins(workload.modules).values():
+        stand_in.can_be_watched = watchable
+    if not spec.variants:
+        return Variant(take_back, None, [])
+    compared = without.compared() if without is not None else (None, None)
+    notes = [UNREPEATABLE] if without is not None and not without.repeatable else []
+    return Variant(take_back, VariantRecord(list(spec.variants), *compared), notes)
