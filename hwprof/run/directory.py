@@ -147,7 +147,7 @@ class RunDirectory:
         import polars as pl
 
         from hwprof.run.schema import KEYS
-        from hwprof.run.tables import by_name, scan_table
+        from hwprof.run.tables import scan_table
 
         target = self.path / f"{table}.parquet"
         if table not in KEYS and not target.exists() and not rows.is_symlink():
@@ -159,7 +159,7 @@ class RunDirectory:
         if table in KEYS:
             rows_of_all = rows_of_all.unique(subset=KEYS[table], keep="first", maintain_order=True)
         with atomic(target) as part, _full_disk_told(part):
-            rows_of_all.sink_parquet(by_name(part), compression="zstd")
+            _write_parquet(rows_of_all, part)
             self._announce(table, part)
         rows.unlink()
 
@@ -380,16 +380,17 @@ def _plain_shape(column: str) -> pl.Expr:
 
 def write_table(path: Path, table: str, rows: pl.DataFrame | pl.LazyFrame) -> None:
     """Writes a table's rows as Parquet, atomically, in the table's own columns and types."""
-    import polars as pl
-
     from hwprof.run.schema import conform
-    from hwprof.run.tables import by_name
 
     with atomic(path) as part, _full_disk_told(part):
-        if isinstance(rows, pl.LazyFrame):
-            conform(table, rows).sink_parquet(by_name(part), compression="zstd")
-        else:
-            conform(table, rows).write_parquet(by_name(part), compression="zstd")
+        _write_parquet(conform(table, rows.lazy()), part)
+
+
+def _write_parquet(rows: pl.LazyFrame, part: Path) -> None:
+    """The file is opened here: a thread of polars' opens a path when it comes to it, and makes that file once more
+    after the rows have failed and it was taken away."""
+    with part.open("wb") as file:
+        rows.sink_parquet(file, compression="zstd")
 
 
 @contextmanager

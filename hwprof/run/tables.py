@@ -32,7 +32,7 @@ REFERENCE_BYTES: Final = 16
 """Of a text or a list in a column: what it has beside its characters."""
 
 
-def by_name(path: Path) -> str:
+def _by_name(path: Path) -> str:
     """The path as polars takes it literally: a leading ``~`` is a folder's name, not the user's home."""
     return str(path) if path.is_absolute() else f"{os.curdir}{os.sep}{path}"
 
@@ -47,7 +47,7 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
     if not is_text(str(path)):
         raise HwprofError(f"the name {as_written(str(path.parent))} is not UTF-8", "rename the folder")
     try:
-        frame = pl.scan_parquet(by_name(path), glob=False, hive_partitioning=False)
+        frame = pl.scan_parquet(_by_name(path), glob=False, hive_partitioning=False)
         found = frame.collect_schema()
     except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception
         raise unreadable(path, error) from error

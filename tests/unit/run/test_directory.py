@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.io.plugins import register_io_source
 
 from hwprof.errors import DamagedError, HwprofError, UsageError
 from hwprof.run.atomic import atomic
@@ -94,6 +97,20 @@ def test_a_thread_that_two_collectors_tell_of_is_one(tmp_path: Path) -> None:
     run.append("threads", part)
     found = pl.read_parquet(run.path / "threads.parquet").select("pass", "tid", "name").rows()
     assert found == [("trace", 1, "main"), ("trace", 2, "pool"), ("trace", 3, "late"), ("measure", 1, "main")]
+
+
+def test_of_a_table_that_fails_nothing_comes_later(tmp_path: Path) -> None:
+    """Polars' threads open a path when they come to it: once in some twenty times after all was taken away."""
+
+    def fails(*_: object) -> Iterator[pl.DataFrame]:
+        yield series(1.0).drop("unit")
+
+    rows = register_io_source(fails, schema=TABLES["series"])
+    for number in range(200):
+        with pytest.raises(pl.exceptions.PolarsError):
+            write_table(tmp_path / f"{number}.parquet", "series", rows)
+    time.sleep(0.1)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_append_adds(tmp_path: Path) -> None:
