@@ -30,10 +30,10 @@ from hwprof.collector.contract import (
 )
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import one_line
-from hwprof.run.details import EnergyDetail
+from hwprof.run.details import METER, EnergyDetail
 from hwprof.run.regular_files import is_regular, may_exist, read_regular
 
-ZONE: Final = "meter"
+ZONE: Final = METER
 CLOCK: Final = "power meter"
 
 LARGEST_BYTES: Final = 256 << 20
@@ -81,7 +81,7 @@ class PowerMeterCollector(Collector):
             words(command)
         elif not is_regular(Path(file or "")):
             what = "it is no regular file" if may_exist(Path(file or "")) else "there is no such file"
-            raise UsageError(f"--power-file {file!r}: {what}", "begin to write it before hwprof collect")
+            raise UsageError(f"--power-file {file!r}: {what}", "begin to write it first")
 
     def start(self, context: PassContext) -> None:
         """Begins to hear the program. Raises ``HwprofError``."""

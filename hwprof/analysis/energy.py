@@ -6,13 +6,14 @@ given beside.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import polars as pl
 
 from hwprof.analysis.energy_windows import ABOVE_IDLE, FIGURES, REFRESH_NS, Meter, above_idle
 from hwprof.analysis.owners import INFERENCE
+from hwprof.run.details import EnergyDetail
 
 ENERGY_PREFIX: Final = "energy/"
 IDLE: Final = "idle"
@@ -34,6 +35,18 @@ SCHEMA: Final = pl.Schema(
 )
 
 EFFICIENCY_SCHEMA: Final = pl.Schema({"images_per_joule": pl.Float64, "gflop_per_joule": pl.Float64})
+
+
+def meters_read(series: pl.DataFrame, details: Iterable[EnergyDetail]) -> list[Meter]:
+    """As ``meters_of``, by what those that read them say of them."""
+    refresh_ns: dict[str, float] = {}
+    late_ns: dict[str, float] = {}
+    of_power: set[str] = set()
+    for detail in details:
+        refresh_ns |= {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()}
+        late_ns |= {zone: ms * 1e6 for zone, ms in detail.late_ms.items()}
+        of_power |= set(detail.of_power)
+    return meters_of(series, refresh_ns, late_ns, of_power)
 
 
 def meters_of(

@@ -26,16 +26,9 @@ class EnergyAnalysis:
     @cached_property
     def _meters(self) -> list[Meter]:
         """Those of the main pass."""
-        refresh_ns: dict[str, float] = {}
-        late_ns: dict[str, float] = {}
-        of_power: set[str] = set()
-        for collector in self._analysis.main.collectors if self._analysis.main is not None else []:
-            detail = collector.detail_as(EnergyDetail)
-            if detail is not None:
-                refresh_ns |= {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()}
-                late_ns |= {zone: ms * 1e6 for zone, ms in detail.late_ms.items()}
-                of_power |= set(detail.of_power)
-        return energy.meters_of(self._analysis.series(energy.ENERGY_PREFIX), refresh_ns, late_ns, of_power)
+        collectors = self._analysis.main.collectors if self._analysis.main is not None else []
+        details = (detail for one in collectors if (detail := one.detail_as(EnergyDetail)) is not None)
+        return energy.meters_read(self._analysis.series(energy.ENERGY_PREFIX), details)
 
     @cached_property
     def layers(self) -> pl.DataFrame | Unavailable:

@@ -50,6 +50,7 @@ def heading(store: Store, rows: Sequence[Row]) -> list[str]:
         f"median of a forward over {processes} of {plural(how.values, 'value')} each; images/s of the model alone",
         table.common(rows),
         table.noise(rows),
+        table.energy_told(rows),
     ]
     return [one_line(line) for line in lines if line]
 

@@ -18,6 +18,7 @@ import msgspec
 
 from hwprof import polars_memory, processes
 from hwprof.bench.case import LOG_FILE, PROGRAM
+from hwprof.bench.energy import Reading
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result, measured
 from hwprof.bench.samples import FACTS_FILE, FAILURE_FILE, LARGEST_BYTES, Failure, Model, samples_in
@@ -48,7 +49,7 @@ def carry_out(
     (folder / CASE_FILE).write_bytes(msgspec.json.encode(case))
     others = Others()
     created, began_s = datetime.now().astimezone().isoformat(timespec="seconds"), time.monotonic()
-    with (folder / LOG_FILE).open("wb") as log:
+    with Reading(settings.power, folder) as reading, (folder / LOG_FILE).open("wb") as log:
         process = subprocess.Popen(
             _command(folder.resolve(), settings),
             env={
@@ -70,11 +71,13 @@ def carry_out(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             remove_exported(folder)
-    seconds = time.monotonic() - began_s
+    seconds, share = time.monotonic() - began_s, others.share()
     try:
         if status == 0:
             model = msgspec.json.decode(read_regular(folder / FACTS_FILE, LARGEST_BYTES), type=Model)
-            return measured(case, created, seconds, model, samples_in(folder), others.share())
+            samples = samples_in(folder)
+            energy = reading.of_images(samples, model.images)
+            return measured(case, created, seconds, model, samples, share, energy)
         failure = _failure(folder, status, settings)
     except (OSError, msgspec.MsgspecError, ValueError) as error:  # a model's code has the process
         failure = Failure(f"what its processes left cannot be read: {one_line(str(error))}")

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from hwprof.bench.energy import Energy
 from hwprof.bench.matrix import Case
 from hwprof.bench.samples import Failure, Model, Samples
 from hwprof.run.trials import Positive
@@ -43,6 +44,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 0
     peak_bytes: Positive | None = None
     others_share: Rate | None = None  # of all processors' time, that others used meanwhile; null: not told
+    energy: Energy | None = None  # null: of a bench by a version that read no meter
 
     @property
     def key(self) -> str:
@@ -89,7 +91,13 @@ def times_of(values_ns: Sequence[int]) -> Times | None:
 
 
 def measured(
-    case: Case, created: str, seconds: float, model: Model, samples: Sequence[Samples], others_share: float | None
+    case: Case,
+    created: str,
+    seconds: float,
+    model: Model,
+    samples: Sequence[Samples],
+    others_share: float | None,
+    energy: Energy | None = None,
 ) -> Result:
     """By all its processes together. Raises ``ValueError`` where they have no times."""
     forward = times_of([one for process in samples for one in process.inference_ns])
@@ -105,4 +113,5 @@ def measured(
         processes=len(samples),
         peak_bytes=max((one.peak_bytes or 0 for one in samples), default=0) or None,
         others_share=others_share,
+        energy=energy,
     )

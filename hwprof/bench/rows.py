@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,6 +13,7 @@ from hwprof.analysis.roofline import Roofs, roofs_of
 from hwprof.bench.matrix import EAGER
 from hwprof.bench.result import Result
 from hwprof.remedies.catalogue import group_of
+from hwprof.run.details import METER, PACKAGE, PLATFORM
 from hwprof.run.peaks import DRAM, Peaks
 from hwprof.run.trials import Difference
 from hwprof.run.variants import MatchedBoxes
@@ -43,6 +45,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     share_of_peak: float | None = None  # of what a large FP32 product attains with so many threads
     bound: str | None = None  # modelled: "compute" or "memory", by operational intensity against the roofs
     peak_bytes: int | None = None
+    joules_per_image: float | None = None  # with all stages, of all that the meter measures
+    joules_error: float | None = None  # half of the 95% interval
+    watts: float | None = None  # meanwhile
+    meter: str | None = None  # "package-0", "2 packages", "meter" of --power-command
+    no_joules: str | None = None  # why there are none
     times_as_fast: float | None = None  # as the same in eager mode
     outputs: Difference | None = None  # from eager mode's
     boxes: MatchedBoxes | None = None
@@ -107,12 +114,30 @@ def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
         share_of_peak=_share(result, roofs),
         bound=_bound(result, roofs),
         peak_bytes=result.peak_bytes,
+        **_energy(result),
         times_as_fast=eager_ns / forward.p50_ns if eager_ns is not None and case.variant != EAGER else None,
         outputs=variant.outputs if variant is not None else None,
         boxes=variant.boxes if variant is not None else None,
         iterations=forward.number,
         others_share=result.others_share,
     )
+
+
+def _energy(result: Result) -> dict[str, Any]:
+    """By the meter that the user has put there; else of all packages, else of what measures all of the machine."""
+    if result.energy is None:
+        return {}
+    zones = result.energy.zones
+    packages = [one for one in zones if one.zone.startswith(PACKAGE) and "/" not in one.zone]
+    chosen = [one for one in zones if one.zone == METER] or packages or [one for one in zones if one.zone == PLATFORM]
+    if not chosen:
+        return {"no_joules": result.energy.absent.explanation if result.energy.absent is not None else None}
+    return {
+        "joules_per_image": sum(one.joules for one in chosen),
+        "joules_error": math.hypot(*(one.joules_error for one in chosen)),
+        "watts": sum(one.watts for one in chosen),
+        "meter": chosen[0].zone if len(chosen) == 1 else f"{len(chosen)} packages",
+    }
 
 
 def _share(result: Result, roofs: Roofs | None) -> float | None:

@@ -18,11 +18,20 @@ SAMPLES: Final = "samples-{}.json"
 LARGEST_BYTES: Final = 64 << 20
 
 
+class Value(msgspec.Struct, frozen=True, array_like=True):
+    """When one of pyperf's values was measured, on CLOCK_MONOTONIC, and of how many iterations it is."""
+
+    begin_ns: int
+    end_ns: int
+    iterations: Positive
+
+
 class Samples(msgspec.Struct, kw_only=True):
     """Of one process: its iterations in their order, without warm-up."""
 
     inference_ns: list[Positive] = []  # of an iteration, by how many forwards it has
     iteration_ns: list[Positive] = []
+    values: list[Value] = []
     peak_bytes: Positive | None = None  # the most that was resident; null: the kernel does not tell
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     min_time_s: float = 0.1  # of a value: of so many iterations that it takes as long
     timeout_s: int = 1800  # of a process
     peaks: bool = True  # whether those of other machines are measured
+    power: dict[str, dict[str, Any]] = {}  # options of those that read energy, by collector
 
 
 class Plan(msgspec.Struct, kw_only=True):

@@ -13,7 +13,7 @@ from rich.text import Text
 from hwprof.bench.rows import Row
 from hwprof.printable import one_line
 from hwprof.report.csv.table import Table
-from hwprof.report.text import figures, variant
+from hwprof.report.text import energy, figures, variant
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table, whole_width
 from hwprof.run.peaks import NOISY
@@ -55,6 +55,13 @@ def _agrees(row: Row, glyphs: Glyphs) -> str:
     return variant.agreement(VariantRecord([], row.outputs, row.boxes), glyphs, brief=True) or ""
 
 
+def _joules(row: Row, glyphs: Glyphs) -> str:
+    """A dash where its error is above the value."""
+    joules, error = row.joules_per_image, row.joules_error
+    known = joules is not None and error is not None and error < joules
+    return energy.with_error(joules, error, glyphs) if known else glyphs.dash
+
+
 COLUMNS: Final = (
     _Shown("machine", lambda row, _: row.machine or "", right=False, always=False),
     _Shown("model", lambda row, _: row.model if row.weights is None else f"{row.model} {row.weights}", right=False),
@@ -72,6 +79,7 @@ COLUMNS: Final = (
     _Shown("end to end", _number(lambda row: row.end_to_end_per_s, figures.three_digits), 9),
     _Shown("of peak", _number(lambda row: row.share_of_peak, lambda share: f"{share:.0%}"), 3),
     _Shown("bound", lambda row, glyphs: row.bound or glyphs.dash, 11, right=False),
+    _Shown("J/image", _joules, 8),
     _Shown("peak MB", _number(lambda row: row.peak_bytes, lambda n: f"{n / MB:,.0f}"), 10),
     _Shown(
         "x eager", _number(lambda row: row.times_as_fast, lambda n: f"{n:.2f}" if n >= LEAST_RATIO else f"{n:.1g}"), 1
@@ -132,6 +140,15 @@ def noise(rows: Sequence[Row]) -> str | None:
         return None
     cases = figures.plural(len(disturbed), "case")
     return f"noisy: other programs used up to {max(disturbed):.0%} of the processors during {cases}"
+
+
+def energy_told(rows: Sequence[Row]) -> str | None:
+    """What ``J/image`` is of, or why there is none."""
+    meters = sorted({row.meter for row in rows if row.meter is not None})
+    if meters:
+        return f"J/image: with all stages, of all that the meter measures ({', '.join(meters)})"
+    reasons = list(dict.fromkeys(row.no_joules for row in rows if row.no_joules is not None))
+    return f"no J/image: {reasons[0]}" if reasons else None
 
 
 def common(rows: Sequence[Row]) -> str:

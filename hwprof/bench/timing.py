@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hwprof.bench.matrix import Case
-from hwprof.bench.samples import FACTS_FILE, SAMPLES, Model, Samples
+from hwprof.bench.samples import FACTS_FILE, SAMPLES, Model, Samples, Value
 from hwprof.hardware import machine
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import WorkloadRecord
@@ -43,13 +43,14 @@ class Timing:
         """In seconds: of a forward each, on average over those of an iteration."""
         if self._workload is None:
             self._workload = self._build()
-        total_ns, samples = 0, Samples()
+        total_ns, samples, value_ns = 0, Samples(), time.monotonic_ns()
         for _ in range(loops):
             clock, begin_ns = InferenceClock(), time.perf_counter_ns()
             self._workload.iterate(clock.stage, None)
             samples.iteration_ns.append(time.perf_counter_ns() - begin_ns)
             samples.inference_ns.append(max(1, clock.inference_ns // self._forwards))
             total_ns += clock.inference_ns
+        samples.values.append(Value(value_ns, time.monotonic_ns(), loops))
         self._keep(samples)
         return total_ns / self._forwards / 1e9
 
@@ -59,6 +60,7 @@ class Timing:
             return
         self._samples.inference_ns += samples.inference_ns
         self._samples.iteration_ns += samples.iteration_ns
+        self._samples.values += samples.values
         self._samples.peak_bytes = machine.process_bytes(os.getpid(), "VmHWM") or None
         _write(self._folder / SAMPLES.format(os.getpid()), self._samples)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from hwprof.cli.collector_options import GroupedCommand, chosen, declared_by
 from hwprof.cli.folders import Folder
 from hwprof.cli.given import given
 from hwprof.cli.model_options import bench_options, check_model, workload_spec
@@ -18,9 +19,11 @@ from hwprof.cli.room import require_room_to_measure
 from hwprof.cli.streams import print_csv, print_json
 from hwprof.cli.text_width import width_option
 from hwprof.cli.variants import check_variant, of_names
+from hwprof.collector import registry
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import one_line
 from hwprof.remedies import catalogue
+from hwprof.run.roles import Role
 
 if TYPE_CHECKING:
     from hwprof.bench.matrix import Case
@@ -52,7 +55,7 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-@click.command("bench")
+@click.command("bench", cls=GroupedCommand)
 @click.option("--models", metavar="LIST", help="By comma, as --model of hwprof collect takes them.  [default: yolov7]")
 @click.option(
     "--variants",
@@ -104,6 +107,7 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "csv", "markdown"]), default="text", show_default=True
 )
+@declared_by(Role.ENERGY)
 @width_option
 def bench_command(
     models: str | None,
@@ -152,6 +156,7 @@ def bench_command(
         store = Store.open(resume)
         _require_same_place(store, here=address is None)
     else:
+        power = _power(options)
         cases = _cases(models, variants, sizes, batches, threads, options)
         settings = Settings(
             processes=processes,
@@ -160,9 +165,18 @@ def bench_command(
             min_time_s=min_time_s,
             timeout_s=timeout_s,
             peaks=with_peaks,
+            power=power,
         )
         store = _new(output, cases, settings, with_peaks=with_peaks and address is None)
     _carry_out(store, form, width, address)
+
+
+def _power(options: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Takes the options of those that read energy out of the command's. Raises ``UsageError``."""
+    found = chosen(options, _list).options
+    for name, theirs in found.items():
+        registry.create(name).check_options(theirs)
+    return found
 
 
 def _cases(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -72,7 +72,20 @@ def switches(function: Function) -> Function:
 
 def declared(function: Function) -> Function:
     """Every option that a collector declares."""
-    for key, declaration, option in reversed(list(_all(_taken(function)))):
+    return _declared(function, list(_all(_taken(function))))
+
+
+def declared_by(role: Role) -> Callable[[Function], Function]:
+    """Those that the collectors of a role declare."""
+
+    def add(function: Function) -> Function:
+        return _declared(function, [one for one in _all(_taken(function)) if one[1].role is role])
+
+    return add
+
+
+def _declared(function: Function, options: Sequence[tuple[str, Declaration, Option]]) -> Function:
+    for key, declaration, option in reversed(options):
         function = click.option(_flag(key), key, cls=_class_of(declaration), **_form(option))(function)
     return function
 

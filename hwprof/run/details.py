@@ -85,6 +85,16 @@ class SamplingDetail(Detail, kw_only=True, tag="samples"):
     callers: int = 0
 
 
+PACKAGE: Final = "package"
+"""A zone of energy: a processor's package is ``package-0``, a part of it ``package-0/dram``."""
+
+PLATFORM: Final = "psys"
+"""The zone of the whole machine, where it has one."""
+
+METER: Final = "meter"
+"""The zone of a power meter of the user's."""
+
+
 class EnergyDetail(Detail, kw_only=True, tag="energy"):
     """Energy counters that were sampled."""
 

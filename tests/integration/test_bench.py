@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -58,6 +59,28 @@ def test_a_model_of_known_time(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "not significant" in compared.stdout
+
+
+def test_joules_of_a_meter_of_known_power(tmp_path: Path) -> None:
+    """At 40 W an image takes as many joules as its time at 40 W."""
+    (tmp_path / "meter.py").write_text(
+        "import time\nwhile True:\n    print(f'{time.time():.6f} 40.0', flush=True)\n    time.sleep(0.01)\n"
+    )
+    command = f"{sys.executable} meter.py"
+    done = hwprof(
+        "bench", *OWN, *QUICK, "--min-time", "0.3", "--power-command", command, "--format", "json",
+        cwd=tmp_path, environment=TESTS_MODELS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["meter"] == "meter" and row["watts"] == pytest.approx(40, rel=0.01)
+    assert row["joules_per_image"] == pytest.approx(40 / row["end_to_end_per_s"], rel=0.05)
+    assert 0 < row["joules_error"] < 0.2 * row["joules_per_image"]
+    (result,) = the_store(tmp_path).results()
+    assert not (the_store(tmp_path).folder_of(result.case) / "power_meter").exists()
+    for option in ("--power-file", "--power-command"):
+        refused = hwprof("bench", *OWN, option, "no such", cwd=tmp_path, environment=TESTS_MODELS)
+        assert refused.returncode == 2 and "there is no" in refused.stderr, refused.stderr
 
 
 def test_yolo_by_size_with_its_flops(tmp_path: Path) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from hwprof.report.document.energy import Energy, LayerEnergy, StageEnergy
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
+from hwprof.run.details import METER
 from hwprof.unavailable import Unavailable
-
-METER: Final = "meter"
-"""The zone of a power meter of the user's (``collectors.power_meter``)."""
 
 
 def show(page: Page) -> None:
