@@ -114,6 +114,13 @@ def is_full_disk(error: BaseException) -> bool:
 STAYS: Final = "leave the run's folder where it is until hwprof has ended"
 
 
+def cannot_write(place: object, error: OSError) -> HwprofError:
+    """What is said where the system refuses to write there."""
+    if is_full_disk(error):
+        return FullDiskError(str(place))
+    return HwprofError(f"cannot write to {place}: {error.strerror or error}", remedy_of_writing(error))
+
+
 def remedy_of_writing(error: OSError) -> str:
     """What to do where a file could not be written."""
     if error.errno == errno.EFBIG:

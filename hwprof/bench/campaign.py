@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from hwprof.bench.process import carry_out
 from hwprof.bench.result import Result
 from hwprof.bench.store import Store
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk, remedy_of_writing
+from hwprof.errors import cannot_write
 
 MINUTES_FROM_S: Final = 100
 
@@ -42,9 +42,7 @@ def carry_out_all(store: Store, progress: Progress, told: Callable[[Result], Non
             result = carry_out(case, store.begin(case), store.plan.settings)
             store.keep(result)
         except OSError as error:
-            if is_full_disk(error):
-                raise FullDiskError(str(store.path)) from error
-            raise HwprofError(f"cannot write to {store.path}: {error.strerror}", remedy_of_writing(error)) from error
+            raise cannot_write(store.path, error) from error
         told(result)
 
 

@@ -1,100 +1,120 @@
 """A bench's cases on the machines of a Ray cluster: each machine does one at a time, and has it for itself.
 
 A machine takes part that has hwprof installed, and the resource ``hwprof`` (``ray start --resources '{"hwprof": 1}'``).
-Where one is lost, Ray gives its case to another one; a case that comes twice is kept once.
+Where one is lost, Ray gives its case to another one; a case that comes twice is kept once. Ray is in a process of its
+own (``cluster_driver``): it ends the one that it is in where the cluster's head is gone, and waits for whoever accepts
+and never answers.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
+import select
 import socket
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Final
 
 import msgspec
 
-from hwprof import packages, polars_memory
+from hwprof import packages, processes
 from hwprof.bench.campaign import Progress
-from hwprof.bench.matrix import Case
-from hwprof.bench.process import carry_out
+from hwprof.bench.cluster_messages import Machines, Message, Refused
 from hwprof.bench.result import Result
-from hwprof.bench.samples import LARGEST_BYTES, Failure
-from hwprof.bench.store import MachineUsed, Settings, Store
-from hwprof.errors import HwprofError, UsageError, first_line
-from hwprof.hardware import machine
-from hwprof.session import peaks
-
-RESOURCE: Final = "hwprof"
-LOOK_EVERY_S: Final = 1.0
+from hwprof.bench.store import Store
+from hwprof.errors import HwprofError, UsageError
 
 AUTO: Final = "auto"
 CLIENT: Final = "ray://"
 ANSWERS_S: Final = 10.0
+CONNECTS_S: Final = 60.0
+"""So long Ray may take to be part of the cluster."""
 
-OF_RAY: Final = "OMP_NUM_THREADS"
-"""Ray sets it to the processors that a task has asked for; how many threads a case has is the case's."""
+ENDS_S: Final = 10.0
+"""And to leave it."""
 
-START: Final = f"ray start --resources '{{\"{RESOURCE}\": 1}}' on each machine"
+LOG_FILE: Final = "ray.log"
+START_HEAD: Final = "ray start --head"
 
 
 def carry_out_all(store: Store, address: str, progress: Progress, told: Callable[[Result], None]) -> None:
     """As ``campaign.carry_out_all``, on all machines of the cluster at ``address`` that take part. Raises
     ``HwprofError`` where none does, or none is left."""
-    left, total = store.left(), len(store.plan.cases)
+    total = len(store.plan.cases)
+    waiting = {case.key for case in store.left()}
     progress.phase("bench", f"asking {address}", None)
-    with _connected(address) as ray:
-        machines = _machines(ray)
-        if not machines:
-            raise HwprofError(f"no machine of {address} has the resource {RESOURCE}", START)
-        progress.phase("bench", f"measuring on {machines} machines", total)
-        progress.reached(total - len(left), total)
-        measure = ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=-1, scheduling_strategy="SPREAD")(
-            _measure
-        )
-        settings, folder = msgspec.json.encode(store.plan.settings), store.plan.folder
-        waiting = {measure.remote(msgspec.json.encode(case), settings, folder): case for case in left}
-        try:
-            while waiting:
-                ready, _ = ray.wait([*waiting], num_returns=1, timeout=LOOK_EVERY_S)
-                for one in ready:
-                    result = _keep(store, waiting.pop(one), ray, one)
-                    progress.reached(total - len(waiting), total)
+    log = store.path / LOG_FILE
+    with _driver(store.path, address, log) as messages:
+        for message in messages:
+            if isinstance(message, Machines):
+                progress.phase("bench", f"measuring on {message.number} machines", total)
+            elif isinstance(message, Refused):
+                raise HwprofError(message.message, message.remedy)
+            else:
+                waiting.discard(message.key)
+                result = next((one for one in store.results() if one.key == message.key), None)
+                if result is not None:
                     told(result)
-                if not ready and not _machines(ray):
-                    raise HwprofError(
-                        f"no machine is left: {len(waiting)} cases are not done", f"hwprof bench --resume {store.path}"
-                    )
-        finally:
-            for one in waiting:
-                with suppress(Exception):
-                    ray.cancel(one, force=True)
+            progress.reached(total - len(waiting), total)
+    if waiting:
+        raise HwprofError(
+            f"the Ray cluster at {address} is gone: {len(waiting)} cases are not done (see {log})",
+            f"hwprof bench --resume {store.path} --on {address}",
+        )
+    log.unlink(missing_ok=True)
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    try:
-        import ray
-    except ImportError as error:
-        raise HwprofError("ray is not installed", packages.RAY) from error
-    ends = signal.getsignal(signal.SIGTERM)
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        signal.signal(signal.SIGTERM, ends)  # Ray has put its own there
-    except Exception as error:  # ConnectionError, and what gRPC raises
-        raise HwprofError(f"no Ray cluster at {address}: {first_line(error)}", "ray start --head") from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+def _driver(folder: Path, address: str, log: Path) -> Iterator[Iterator[Message]]:
+    """What it says, until it ends. Whoever leaves ends it."""
+    heard, says = os.pipe()
+    with log.open("wb") as written, os.fdopen(heard, "rb") as messages:
+        try:
+            driver = subprocess.Popen(
+                processes.command("hwprof.bench.cluster_driver", str(folder), address, str(says)),
+                stdin=subprocess.DEVNULL,
+                stdout=written,
+                stderr=subprocess.STDOUT,
+                pass_fds=(says,),
+                start_new_session=True,  # Ctrl-C is for who waits
+            )
+        finally:
+            os.close(says)
+        try:
+            yield _heard(messages, address)
+            with suppress(subprocess.TimeoutExpired):
+                driver.wait(ENDS_S)
+        finally:
+            _end(driver)
+
+
+def _heard(messages: IO[bytes], address: str) -> Iterator[Message]:
+    """Raises ``HwprofError`` where the first one does not come."""
+    if not select.select([messages], [], [], CONNECTS_S)[0]:
+        raise HwprofError(f"no Ray cluster at {address}: nothing answers for {CONNECTS_S:.0f} s", START_HEAD)
+    for line in messages:
+        if not line.endswith(b"\n"):
+            return  # it was ended in the midst of it
+        yield msgspec.json.decode(line, type=Message)
+
+
+def _end(driver: subprocess.Popen[bytes]) -> None:
+    """Gently: the cases that the machines are at are given up."""
+    with suppress(subprocess.TimeoutExpired):
+        driver.terminate()
+        driver.wait(ENDS_S)
+    driver.kill()
+    driver.wait()
 
 
 def require_reachable(address: str) -> None:
     """Ray waits for minutes where nobody answers. Raises ``HwprofError``, and ``UsageError`` for what is no address."""
+    from importlib.util import find_spec
+
+    if find_spec("ray") is None:
+        raise HwprofError("ray is not installed", packages.RAY)
     if address == AUTO:
         return
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
@@ -104,52 +124,4 @@ def require_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWERS_S).close()
     except (OSError, UnicodeError) as error:  # a name that none has
         reason = getattr(error, "strerror", None) or str(error)
-        raise HwprofError(f"no Ray cluster at {address}: {reason}", "ray start --head") from error
-
-
-def _machines(ray: Any) -> int:
-    """How many take part."""
-    return sum(1 for node in ray.nodes() if node["Alive"] and node["Resources"].get(RESOURCE, 0) >= 1)
-
-
-def _keep(store: Store, case: Case, ray: Any, one: Any) -> Result:
-    try:
-        files: Mapping[str, bytes] = ray.get(one)
-        return store.take(case, files)
-    except (ray.exceptions.RayError, msgspec.MsgspecError) as error:
-        reason = first_line(getattr(error, "cause", None) or error)
-        created, _ = store.plan.created, store.begin(case)
-        result = Result(case=case, created=created, seconds=0.0, failure=Failure(f"on the cluster: {reason}"))
-        store.keep(result)
-        return result
-
-
-def _measure(case: bytes, settings: bytes, folder: str) -> dict[str, bytes]:
-    """On one of the machines: the case's files, with its result and the machine's peaks among them."""
-    from hwprof.bench.store import MACHINE_FILE, RESULT_FILE
-
-    wanted = msgspec.json.decode(case, type=Case)
-    environment = {name: value for name, value in polars_memory.environment_of_models().items() if name != OF_RAY}
-    of = machine.describe()
-    usual = peaks.usual_threads(of)
-    how = msgspec.json.decode(settings, type=Settings)
-    used = MachineUsed(machine=of)
-    with suppress(HwprofError, OSError):
-        if how.peaks:
-            used.peaks = peaks.kept(of, usual) or peaks.measure(of, usual)
-    with tempfile.TemporaryDirectory(prefix="hwprof-bench-") as place:
-        found = carry_out(
-            wanted,
-            Path(place),
-            how,
-            environment,
-            folder if Path(folder).is_dir() else place,
-        )
-        files = {
-            file.name: file.read_bytes()
-            for file in Path(place).iterdir()
-            if file.is_file() and not file.is_symlink() and file.stat().st_size <= LARGEST_BYTES
-        }
-    files[RESULT_FILE] = msgspec.json.encode(msgspec.structs.replace(found, machine=os.uname().nodename))
-    files[MACHINE_FILE] = msgspec.json.encode(used)
-    return files
+        raise HwprofError(f"no Ray cluster at {address}: {reason}", START_HEAD) from error

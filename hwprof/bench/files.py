@@ -14,7 +14,7 @@ import msgspec
 from hwprof.bench import plot, table
 from hwprof.bench.rows import Row
 from hwprof.bench.store import PYPERF_FILE, Store
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk, remedy_of_writing
+from hwprof.errors import cannot_write
 from hwprof.printable import one_line
 from hwprof.report.text.figures import plural
 from hwprof.run.atomic import atomic
@@ -70,9 +70,7 @@ def write(store: Store, rows: Sequence[Row]) -> list[str]:
             _put(store, "bench.svg", drawn.encode())
         return ["bench.md", "bench.csv", "table.json", "bench.html", *(["bench.svg"] if drawn else []), *further]
     except OSError as error:
-        if is_full_disk(error):
-            raise FullDiskError(str(store.path)) from error
-        raise HwprofError(f"cannot write to {store.path}: {error.strerror}", remedy_of_writing(error)) from error
+        raise cannot_write(store.path, error) from error
 
 
 def _put(store: Store, name: str, data: bytes) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from hwprof.errors import UsageError
 from hwprof.printable import one_line
+from hwprof.remedies import catalogue
 from hwprof.run import digests
 from hwprof.workload.spec import WorkloadSpec
 
@@ -57,7 +58,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> tuple[object, ...]:
         """What it has in common with the same model done in another way."""
         spec = self.workload
-        return spec.model, spec.weights, spec.imgsz, spec.batch, spec.threads
+        threads = None if any(map(catalogue.threads_of, spec.variants)) else spec.threads
+        return spec.model, spec.weights, spec.imgsz, spec.batch, threads
 
 
 def cases(
@@ -68,7 +70,10 @@ def cases(
     threads: Sequence[int | None],
 ) -> list[Case]:
     """All of them, each once, those of one model together. ``workloads``: a model each; ``variants``: cases whose
-    workloads have what a variant replaces. Raises ``UsageError`` for more than anybody can mean."""
+    workloads have what a variant replaces. Raises ``UsageError`` for more than anybody can mean, and for a number of
+    threads in both of them."""
+    if any(one.workload.threads for one in variants) and any(threads):
+        raise UsageError("threads both as a variant and as --threads", "--threads, or variants threads=N")
     found: dict[str, Case] = {}
     for base in workloads:
         own = ":" in base.model

@@ -18,7 +18,7 @@ import msgspec
 from hwprof import __version__
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result
-from hwprof.errors import HwprofError, UsageError, remedy_of_writing
+from hwprof.errors import HwprofError, UsageError, cannot_write, remedy_of_writing
 from hwprof.run import digests
 from hwprof.run.atomic import atomic, remove_parts
 from hwprof.run.manifest import Machine
@@ -62,6 +62,7 @@ class Plan(msgspec.Struct, kw_only=True):
     machine: Machine
     peaks: Peaks | None = None
     settings: Settings
+    store: str | None = None  # a URL, below which a copy of it is kept
     cases: list[Case]
 
 
@@ -121,7 +122,7 @@ class Store:
         try:
             lock = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise HwprofError(f"cannot write to {self.path}: {error.strerror}", remedy_of_writing(error)) from error
+            raise cannot_write(self.path, error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
@@ -183,6 +184,11 @@ class Store:
         """Those of cases that were measured."""
         files = (self.folder_of(one.case) / PYPERF_FILE for one in results if one.failure is None)
         return [file for file in files if file.is_file()]
+
+    def discard_unbegun(self) -> None:
+        """Takes it away where no case was begun."""
+        if not any((self.path / CASES).iterdir()):
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def tidy(self) -> None:
         """Takes away what was left in the midst of writing."""

@@ -11,24 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hwprof.cli.collector_options import GroupedCommand, chosen, declared_by
-from hwprof.cli.folders import Folder
+from hwprof.cli.folders import Folder, FolderOrUrl
 from hwprof.cli.given import given
 from hwprof.cli.model_options import bench_options, check_model, workload_spec
 from hwprof.cli.numbers import RealRange
 from hwprof.cli.room import require_room_to_measure
-from hwprof.cli.streams import print_csv, print_json
 from hwprof.cli.text_width import width_option
 from hwprof.cli.variants import check_variant, of_names
 from hwprof.collector import registry
 from hwprof.errors import HwprofError, UsageError
-from hwprof.printable import one_line
 from hwprof.remedies import catalogue
 from hwprof.run.roles import Role
 
 if TYPE_CHECKING:
     from hwprof.bench.matrix import Case
-    from hwprof.bench.result import Result
-    from hwprof.bench.rows import Row
     from hwprof.bench.store import Store
 
 ROOT: Final = Path("results")
@@ -92,9 +88,10 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
 @click.option("--peaks / --no-peaks", "with_peaks", default=True, show_default=True, help="As in hwprof collect.")
 @click.option(
     "--resume",
-    type=Folder(),
+    type=FolderOrUrl(),
     metavar="FOLDER",
-    help="Go on with a bench that was ended: the cases that are not done.",
+    help="Go on with a bench that was ended, or with the copy of one (--store URL/bench-DATE-TIME): the cases that are"
+    " not done.",
 )
 @click.option(
     "--on",
@@ -102,6 +99,13 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
     metavar="ADDRESS",
     help="Of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Its machines with the resource hwprof do one case at a"
     " time each. Default: this machine.",
+)
+@click.option(
+    "--store",
+    "url",
+    metavar="URL",
+    help="A copy of all of it is kept below a URL that fsspec knows, each case when it is done: s3://bucket/benches,"
+    " file:///mnt/benches.",
 )
 @click.option("--output", type=Folder(), default=ROOT, show_default=True, metavar="DIR", help="Where it is kept.")
 @click.option(
@@ -121,7 +125,8 @@ def bench_command(
     min_time_s: float,
     timeout_s: int,
     with_peaks: bool,
-    resume: Path | None,
+    resume: Path | str | None,
+    url: str | None,
     address: str | None,
     output: Path,
     form: str,
@@ -143,19 +148,21 @@ def bench_command(
       hwprof bench --models yolov5n,yolov5s --on auto
       python -m pyperf compare_to results/bench-A/pyperf.json results/bench-B/pyperf.json --table
     """
+    from hwprof.bench.cluster import require_reachable
+    from hwprof.bench.mirror import check as check_url
     from hwprof.bench.process import require_pyperf
-    from hwprof.bench.store import Settings, Store
+    from hwprof.bench.store import Settings
+    from hwprof.cli import bench_session
 
     require_pyperf()
     if address is not None:
-        from hwprof.bench.cluster import require_reachable
-
         require_reachable(address)
     if resume is not None:
         _refuse_others()
-        store = Store.open(resume)
-        _require_same_place(store, here=address is None)
+        store = bench_session.opened(resume, ROOT, here=address is None)
     else:
+        if url is not None:
+            check_url(url)
         power = _power(options)
         cases = _cases(models, variants, sizes, batches, threads, options)
         settings = Settings(
@@ -167,8 +174,13 @@ def bench_command(
             peaks=with_peaks,
             power=power,
         )
-        store = _new(output, cases, settings, with_peaks=with_peaks and address is None)
-    _carry_out(store, form, width, address)
+        store = _new(output, cases, settings, url, with_peaks=with_peaks and address is None)
+    try:
+        bench_session.carry_out(store, form, width, address)
+    except HwprofError:
+        if resume is None:
+            store.discard_unbegun()
+        raise
 
 
 def _power(options: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -203,7 +215,7 @@ def _cases(
     return found
 
 
-def _new(output: Path, cases: Sequence[Case], settings: Any, *, with_peaks: bool) -> Store:
+def _new(output: Path, cases: Sequence[Case], settings: Any, url: str | None, *, with_peaks: bool) -> Store:
     from hwprof.bench.store import Plan, Store
     from hwprof.cli.progress import Bars
     from hwprof.hardware import machine
@@ -226,6 +238,7 @@ def _new(output: Path, cases: Sequence[Case], settings: Any, *, with_peaks: bool
         machine=of,
         peaks=found,
         settings=settings,
+        store=url,
         cases=list(cases),
     )
     return Store.create(output, plan)
@@ -238,73 +251,3 @@ def _refuse_others() -> None:
     others = [one.opts[-1] for one in asked if one.name not in WITH_RESUME]
     if others:
         raise UsageError(f"{', '.join(others)}: a bench that goes on has those of its start", "--resume FOLDER alone")
-
-
-def _require_same_place(store: Store, *, here: bool) -> None:
-    """Raises ``UsageError`` where a bench cannot go on: its figures are of one machine, and its paths of one folder."""
-    from hwprof.hardware import machine
-
-    this, there = machine.describe(), store.plan.machine
-    if here and (this.hostname, this.processor) != (there.hostname, there.processor):
-        raise UsageError("the bench was begun on another machine", "hwprof bench again, here")
-    if store.plan.folder != str(Path.cwd()):
-        raise UsageError("the bench was begun from another folder", "cd there first")
-
-
-def _carry_out(store: Store, form: str, width: int | None, address: str | None) -> None:
-    from hwprof.bench import campaign, files
-    from hwprof.bench.rows import rows_of
-    from hwprof.cli.progress import Bars
-    from hwprof.report.text.figures import plural
-    from hwprof.session.interruption import EndedBySignal, InterruptionError, signals_interrupt
-
-    interrupted: KeyboardInterrupt | None = None
-    came: list[int] = []
-    with Bars() as bars:
-
-        def told(result: Result) -> None:
-            if result.failure is not None:
-                bars.tell("bench", f"{result.case.label}: {one_line(result.failure.message)}")
-
-        try:
-            with store.alone(), signals_interrupt() as came:
-                store.tidy()
-                if address is None:
-                    campaign.carry_out_all(store, bars, told)
-                else:
-                    from hwprof.bench import cluster
-
-                    cluster.carry_out_all(store, address, bars, told)
-        except KeyboardInterrupt as interrupt:
-            interrupted = EndedBySignal(came[0]) if came else interrupt  # a library may have raised its own
-    of_machines = {name: used.peaks for name, used in store.machines().items()}
-    rows = rows_of(store.results(), store.plan.peaks, of_machines)
-    written = files.write(store, rows) if rows else []
-    if rows:
-        _show(store, rows, form, width, written)
-    if interrupted is not None:
-        again = f"hwprof bench --resume {store.path} goes on"
-        raise InterruptionError(interrupted, f"{plural(len(store.left()), 'case')} left: {again}") from interrupted
-    if rows and all(row.failure is not None for row in rows):
-        raise HwprofError("no case could be measured")
-
-
-def _show(store: Store, rows: Sequence[Row], form: str, width: int | None, written: Sequence[str]) -> None:
-    from hwprof.bench import files, table
-
-    if form == "json":
-        print_json(files.as_json(store, rows).decode())
-    elif form == "csv":
-        print_csv((store.path / "bench.csv").read_text(encoding="utf-8"))
-    elif form == "markdown":
-        click.echo(table.markdown(rows, files.heading(store, rows)), nl=False)
-    else:
-        from hwprof.report.text.console import make_console
-
-        console = make_console(width)
-        for line in files.heading(store, rows):
-            click.echo(line)
-        click.echo()
-        table.show(rows, console)
-        click.echo(f"\nkept in {store.path}: {', '.join(written)}")
-        click.echo("steadier machine: python -m pyperf system tune; two benches: python -m pyperf compare_to")

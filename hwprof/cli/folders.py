@@ -36,6 +36,17 @@ class Folder(click.ParamType[Path]):
         return path
 
 
+class FolderOrUrl(click.ParamType[Path | str]):
+    """A folder, or, as it is, a URL."""
+
+    name = "directory"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
+        """The path, or the URL."""
+        text = str(value)
+        return text if "://" in text else Folder().convert(value, param, ctx)
+
+
 def _leads_nowhere(link: Path, option: str) -> UsageError:
     """That the folder, or one above it, is such a link; one to another link may be a circle."""
     target = link.parent / link.readlink()

@@ -134,6 +134,17 @@ def is_exact(name: str) -> bool:
     return known is None or known.exact
 
 
+def threads_of(name: str) -> int | None:
+    """The number of ``threads=N``; None of others."""
+    return _known(name)[1]
+
+
+def fields_of(names: Iterable[str]) -> dict[str, bool]:
+    """The fields of a workload's specification that these replace, with what they are then."""
+    known = [found for name in names if (found := _known(name)[0]) is not None]
+    return {field: value for one in known for field, value in one.workload.items()}
+
+
 def place_of(name: str) -> int:
     """In the order in which lines of several remedies must follow one another."""
     order = list(remedies())

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+import msgspec
+
+from hwprof.remedies import catalogue
 from hwprof.run.variants import VariantRecord
 from hwprof.workload.changes import of_built, of_outputs
 from hwprof.workload.layer_hooks import stand_ins
@@ -26,12 +29,24 @@ class Variant(NamedTuple):
 def make(workload: Workload, spec: WorkloadSpec, *, compare: bool, watchable: bool = False) -> Variant:
     """Changes the models. ``compare``: outputs, before and after; ``watchable``: what another program does can be
     watched by layer. Raises ``HwprofError`` where something cannot be changed, and what the models raise."""
-    without = VariantOutputs(workload) if compare and of_outputs(spec.changes) else None
+    without = _outputs_without(workload, spec) if compare else None
     take_back = of_built(workload.modules.values(), spec.changes)
     for stand_in in stand_ins(workload.modules).values():
         stand_in.can_be_watched = watchable
     if not spec.variants:
         return Variant(take_back, None, [])
-    compared = without.compared() if without is not None else (None, None)
+    compared = without.compared(workload) if without is not None else (None, None)
     notes = [UNREPEATABLE] if without is not None and not without.repeatable else []
     return Variant(take_back, VariantRecord(list(spec.variants), *compared), notes)
+
+
+def _outputs_without(workload: Workload, spec: WorkloadSpec) -> VariantOutputs | None:
+    """Of another workload where the variant is built in another way from the start; None where outputs are the same."""
+    from hwprof.workload import factory
+
+    if fields := catalogue.fields_of(spec.variants):
+        usual = {field: not value for field, value in fields.items()}
+        other = factory.build(msgspec.structs.replace(spec, **usual, variants=(), changes=()))
+        other.prepare()
+        return VariantOutputs(other)
+    return VariantOutputs(workload) if of_outputs(spec.changes) else None

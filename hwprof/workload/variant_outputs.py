@@ -31,28 +31,28 @@ class VariantOutputs:
 
     def __init__(self, workload: Workload) -> None:
         """Calls the model with its first input, twice, and once in its pipeline. Raises what that raises."""
-        self._workload = workload
-        self._without = self._outputs()
-        again = difference(itertools.zip_longest(self._outputs(), self._without))
+        self._without = _outputs(workload)
+        again = difference(itertools.zip_longest(_outputs(workload), self._without))
         self.repeatable = again.largest <= REPEATED and not again.unequal
         workload.iterate(unmarked, None)
         self._boxes = workload.boxes()
 
-    def compared(self) -> tuple[Difference | None, MatchedBoxes | None]:
-        """With what comes out now, of the model alone and of its pipeline; not of a model that gives other outputs at
-        each call."""
+    def compared(self, workload: Workload) -> tuple[Difference | None, MatchedBoxes | None]:
+        """With what comes out of ``workload`` now, of the model alone and of its pipeline; not of a model that gives
+        other outputs at each call."""
         if not self.repeatable:
             return None, None
-        outputs = difference(itertools.zip_longest(self._outputs(), self._without))
-        self._workload.iterate(unmarked, None)
-        boxes = self._workload.boxes()
+        outputs = difference(itertools.zip_longest(_outputs(workload), self._without))
+        workload.iterate(unmarked, None)
+        boxes = workload.boxes()
         both = matched(boxes, self._boxes) if boxes is not None and self._boxes is not None else None
         return outputs, both
 
-    def _outputs(self) -> list[Array]:
-        """What the model gives for its first input: copies, as code of its own may use the memory again."""
-        with torch.inference_mode():
-            return [np.array(one) for one in arrays_of(self._workload.forwards()[0].run())]
+
+def _outputs(workload: Workload) -> list[Array]:
+    """What the model gives for its first input: copies, as code of its own may use the memory again."""
+    with torch.inference_mode():
+        return [np.array(one) for one in arrays_of(workload.forwards()[0].run())]
 
 
 def matched(found: Sequence[torch.Tensor], without: Sequence[torch.Tensor]) -> MatchedBoxes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 
 from hwprof.bench.store import Store
 from tests.support.command import TESTS_MODELS, command_line, hwprof
+from tests.support.processes import children_of
 from tests.support.requirements import require_module
 
 QUICK = ("--processes", "1", "--values", "2", "--min-time", "0.01")
@@ -48,7 +50,9 @@ def test_every_case_is_there_once_though_a_machine_is_lost(cluster: Any, tmp_pat
     first, second = (cluster.add_node(num_cpus=1, resources={"hwprof": 1}) for _ in range(2))
     assert first is not second
     process = subprocess.Popen(
-        command_line("bench", *MATRIX, *QUICK, "--on", cluster.address, "--width", "100"),
+        command_line(
+            "bench", *MATRIX, *QUICK, "--on", cluster.address, "--width", "100", "--store", f"file://{tmp_path}/there"
+        ),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -69,7 +73,10 @@ def test_every_case_is_there_once_though_a_machine_is_lost(cluster: Any, tmp_pat
     assert {one.machine for one in results if one.failure is None} == {os.uname().nodename}
     rows = pl.read_parquet(folder / "parquet" / "**" / "*.parquet", hive_partitioning=True)
     assert rows.height == CASES and set(rows["machine"]) == {os.uname().nodename}
-    assert "active_wait" in out and (folder / "pyperf.json").exists()
+    assert "active_wait" in out and (folder / "pyperf.json").exists() and not (folder / "ray.log").exists()
+    copy = Store.open(tmp_path / "there" / folder.name)
+    assert copy.results() == results and copy.machines() == Store.open(folder).machines()
+    assert pl.read_parquet(copy.path / "parquet" / "**" / "*.parquet").height == CASES
 
 
 def test_a_cluster_without_machines_says_how_to_have_them(cluster: Any, tmp_path: Path) -> None:
@@ -91,3 +98,31 @@ def test_where_no_cluster_is_a_line_says_so(tmp_path: Path, address: str, code: 
     require_module("ray")
     done = hwprof("bench", *MATRIX, *QUICK, "--on", address, cwd=tmp_path, timeout_s=120)
     assert done.returncode == code and told in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("results/bench-*"))
+
+
+def test_one_that_accepts_and_never_answers_is_none(tmp_path: Path) -> None:
+    require_module("ray")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = hwprof("bench", *MATRIX, *QUICK, "--on", address, cwd=tmp_path, timeout_s=120)
+    assert done.returncode == 1 and f"no Ray cluster at {address}" in done.stderr, done.stderr
+    assert not list(tmp_path.glob("results/bench-*"))
+
+
+def test_a_cluster_that_goes_says_how_to_go_on(cluster: Any, tmp_path: Path) -> None:
+    """Ray ends the process that it is in when its head does not come back; so a signal as good as stands for it."""
+    cluster.add_node(num_cpus=1, resources={"hwprof": 1})
+    process = subprocess.Popen(
+        command_line("bench", *MATRIX, *QUICK, "--on", cluster.address),
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end_s = time.monotonic() + 240
+    while not list(tmp_path.glob("results/bench-*/cases/*/result.json")):
+        assert time.monotonic() < end_s and process.poll() is None, process.communicate()
+        time.sleep(0.2)
+    (driver,) = children_of(process.pid)
+    os.kill(driver, signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "the Ray cluster at" in errors and "hwprof bench --resume" in errors, errors
+    assert "is gone: " in errors and "Traceback" not in errors

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result, measured
 from hwprof.bench.samples import Failure, Model, Samples
+from hwprof.bench.store import Plan, Settings
+from hwprof.hardware import machine
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.trials import Difference
 from hwprof.run.variants import MatchedBoxes, VariantRecord
@@ -18,6 +22,18 @@ CREATED = "2026-11-29T12:00:00+00:00"
 
 def case(**fields: object) -> Case:
     return Case(workload=msgspec.structs.replace(SPEC, **fields))
+
+
+def plan(*cases: Case) -> Plan:
+    """To be done here."""
+    return Plan(
+        created=CREATED,
+        command=[],
+        folder=str(Path.cwd()),
+        machine=machine.describe(),
+        settings=Settings(),
+        cases=list(cases),
+    )
 
 
 def record(of: Case, variant: VariantRecord | None = None) -> WorkloadRecord:

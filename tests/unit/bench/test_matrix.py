@@ -28,12 +28,21 @@ def test_every_combination_is_there_once() -> None:
 
 
 def test_a_variant_brings_what_it_changes() -> None:
-    (found,) = cases([SPEC], ways("unfused,threads=3,keep_memory,channels_last"), [320], [2], [1])
+    (found,) = cases([SPEC], ways("unfused,threads=3,keep_memory,channels_last"), [320], [2], [None])
     spec = found.workload
     assert (spec.fuse, spec.threads, spec.imgsz, spec.batch) == (False, 3, 320, 2)
     assert spec.changes == ("channels_last",) and "MALLOC_TRIM_THRESHOLD_" in found.environment
     assert found.variant == "unfused+threads=3+keep_memory+channels_last"
     assert found.label == "yolov8n unfused+threads=3+keep_memory+channels_last 320 b2 t3"
+
+
+def test_a_number_of_threads_stands_beside_the_usual_one() -> None:
+    eager, two, both = cases([SPEC], ways("eager", "threads=2", "threads=2,channels_last"), [320], [2], [None])
+    assert eager.place == two.place == both.place
+    one, other = cases([SPEC], ways("eager"), [320], [2], [1, 2])
+    assert one.place != other.place
+    with pytest.raises(UsageError, match="threads both as a variant and as --threads"):
+        cases([SPEC], ways("eager", "threads=2"), [320], [2], [1])
 
 
 def test_models_of_the_users_have_their_own_sizes_and_batches() -> None:

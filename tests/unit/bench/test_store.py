@@ -8,20 +8,16 @@ import msgspec
 import pytest
 
 from hwprof.bench.samples import Failure
-from hwprof.bench.store import PLAN_FILE, RESULT_FILE, Plan, Settings, Store
+from hwprof.bench.store import PLAN_FILE, RESULT_FILE, Store
 from hwprof.errors import HwprofError, UsageError
-from hwprof.hardware import machine
-from tests.unit.bench.support import CREATED, case, failed, result
+from tests.unit.bench.support import case, failed, plan, result
 
 CASES = [case(imgsz=size) for size in (320, 640, 960)]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    plan = Plan(
-        created=CREATED, command=[], folder=str(tmp_path), machine=machine.describe(), settings=Settings(), cases=CASES
-    )
-    return Store.create(tmp_path / "results", plan)
+    return Store.create(tmp_path / "results", plan(*CASES))
 
 
 def test_what_is_kept_is_not_done_again(store: Store) -> None:

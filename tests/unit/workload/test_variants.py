@@ -201,10 +201,11 @@ def test_a_model_that_gives_other_outputs_each_time_is_not_compared() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x + torch.rand(3)
 
-    found = VariantOutputs(Once(Noisy(), torch.ones(3)))
-    assert not found.repeatable and found.compared() == (None, None)
-    found = VariantOutputs(Once(nn.ReLU(), torch.ones(3)))
-    outputs, others = found.compared()
+    noisy, plain = Once(Noisy(), torch.ones(3)), Once(nn.ReLU(), torch.ones(3))
+    found = VariantOutputs(noisy)
+    assert not found.repeatable and found.compared(noisy) == (None, None)
+    found = VariantOutputs(plain)
+    outputs, others = found.compared(plain)
     assert found.repeatable and outputs is not None and outputs.largest == 0 and others is None
 
 

@@ -1,0 +1,138 @@
+"""A copy of a bench's folder at any URL that fsspec knows (``s3://bucket/benches``, ``file:///mnt/benches``): each case
+is there as soon as it is done, so that a bench can go on from another disk than the one that it was begun on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from hwprof.bench.matrix import Case
+from hwprof.bench.store import CASES, LARGEST_BYTES, MACHINES, PLAIN, PLAN_FILE, RESULT_FILE, Store
+from hwprof.errors import HwprofError, UsageError, cannot_write, first_line
+
+SCHEME: Final = "://"
+MOST_FILES: Final = 200_000
+
+
+def is_url(text: str) -> bool:
+    """Whether it is one, and no folder's name."""
+    return SCHEME in text
+
+
+class Mirror:
+    """Of one bench, at ``url``, which names its folder."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ``UsageError`` for what no file system can be had for."""
+        self._files, root = _file_system(url)
+        self._root = PurePosixPath(root)
+        self.told = str(self._files.unstrip_protocol(root))  # without what a URL may have of a user's
+
+    def put_case(self, store: Store, case: Case) -> None:
+        """All of its files, its result last: it is done there, too, when that is there. Raises ``HwprofError``."""
+        folder = store.folder_of(case)
+        names = sorted((file.name for file in _own_files(folder)), key=lambda name: (name == RESULT_FILE, name))
+        self._put(store.path, [folder / name for name in names])
+
+    def put_all(self, store: Store, *, done: Sequence[Case]) -> None:
+        """The plan, these cases, and what is made of all of them. Raises ``HwprofError``."""
+        self._put(store.path, [store.path / PLAN_FILE, *_own_files(store.path / MACHINES)])
+        for case in done:
+            self.put_case(store, case)
+        made = [file for file in _below(store.path) if not file.is_relative_to(store.path / CASES)]
+        self._put(store.path, [file for file in made if not file.name.startswith(".")])
+
+    def fetch(self, root: Path) -> Path:
+        """The bench as it is there, in a new folder below ``root``. Raises ``HwprofError``, and ``UsageError`` where
+        one of that name is here."""
+        target = root / self._root.name
+        if target.exists():
+            raise UsageError(f"{target} is here already", f"--resume {target}")
+        with self._telling(f"no bench can be read from {self.told}"):
+            found = [PurePosixPath(name) for name in self._files.find(str(self._root), maxdepth=3)][:MOST_FILES]
+            wanted = [name for one in found if (name := _wanted(one, self._root)) is not None]
+            if PurePosixPath(PLAN_FILE) not in wanted:
+                raise UsageError(f"{self.told} is no folder of a bench", "--resume URL/bench-DATE-TIME")
+            data = {name: self._read(name) for name in sorted(wanted, key=lambda name: name.name == RESULT_FILE)}
+        try:
+            for name, content in data.items():
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                (target / name).write_bytes(content)
+            (target / CASES).mkdir(exist_ok=True)
+        except OSError as error:
+            raise cannot_write(target, error) from error
+        return target
+
+    def _read(self, name: PurePosixPath) -> bytes:
+        with self._files.open(str(self._root / name), "rb") as file:
+            return bytes(file.read(LARGEST_BYTES))
+
+    def _put(self, folder: Path, files: Sequence[Path]) -> None:
+        with self._telling(f"cannot write to {self.told}"):
+            for file in files:
+                there = str(self._root / file.relative_to(folder).as_posix())
+                self._files.makedirs(str(PurePosixPath(there).parent), exist_ok=True)
+                self._files.pipe_file(there, file.read_bytes())
+
+    @contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except HwprofError:
+            raise
+        except Exception as error:  # whatever a file system's package may raise
+            raise HwprofError(f"{what}: {first_line(error)}") from error
+
+
+def mirror_below(url: str, store: Store) -> Mirror:
+    """Of a bench that is kept below ``url``, by its own name."""
+    return Mirror(f"{url.rstrip('/')}/{store.path.name}")
+
+
+def check(url: str) -> None:
+    """Raises ``UsageError`` for what is no URL, or no file system can be had for."""
+    if not is_url(url):
+        raise UsageError(f"--store {url}: no URL", f"--store file://{Path(url).absolute()}")
+    _file_system(url)
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    from fsspec.core import url_to_fs
+
+    try:
+        if urlsplit(url).password is not None:
+            raise UsageError("a password in a URL would stand in the bench's files", "fsspec's configuration, or a key")
+        return url_to_fs(url)
+    except UsageError:
+        raise
+    except ImportError as error:  # Install s3fs to access S3
+        raise UsageError(f"--store {url}: {first_line(error)}", "pip install it") from error
+    except Exception as error:
+        raise UsageError(f"--store {url}: {first_line(error)}", "a URL that fsspec knows") from error
+
+
+def _own_files(folder: Path) -> list[Path]:
+    """Whole ones, no links."""
+    if not folder.is_dir():
+        return []
+    files = (one for one in folder.iterdir() if one.is_file() and not one.is_symlink())
+    return sorted(one for one in files if PLAIN.fullmatch(one.name))
+
+
+def _below(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.rglob("*") if one.is_file() and not one.is_symlink())
+
+
+def _wanted(one: PurePosixPath, root: PurePosixPath) -> PurePosixPath | None:
+    """A file that a bench goes on from, by its name in the bench."""
+    try:
+        parts = one.relative_to(root).parts
+    except ValueError:
+        return None
+    if not parts or not all(PLAIN.fullmatch(part) for part in parts):
+        return None
+    in_its_place = parts == (PLAN_FILE,) or (parts[0], len(parts)) in ((MACHINES, 2), (CASES, 3))
+    return PurePosixPath(*parts) if in_its_place else None

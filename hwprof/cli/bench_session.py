@@ -1,0 +1,141 @@
+"""A bench from its folder on: what is not done is done, kept, copied and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hwprof.cli.progress import Bars
+from hwprof.cli.streams import print_csv, print_json
+from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import one_line
+
+if TYPE_CHECKING:
+    from hwprof.bench.matrix import Case
+    from hwprof.bench.mirror import Mirror
+    from hwprof.bench.result import Result
+    from hwprof.bench.rows import Row
+    from hwprof.bench.store import Store
+
+
+def opened(place: Path | str, root: Path, *, here: bool) -> Store:
+    """The bench in a folder, or of the copy at a URL, which is brought below ``root`` first. ``here``: this machine
+    does its cases. Raises ``UsageError`` where it cannot go on here, and ``HwprofError``."""
+    from hwprof.bench.mirror import Mirror
+    from hwprof.bench.store import Store
+
+    store = Store.open(place if isinstance(place, Path) else Mirror(place).fetch(root))
+    _require_same_place(store, here=here)
+    return store
+
+
+def carry_out(store: Store, form: str, width: int | None, address: str | None) -> None:
+    """Those of its cases that are not done, and shows all. Raises ``HwprofError``."""
+    from hwprof.bench import files
+    from hwprof.bench.mirror import mirror_below
+    from hwprof.bench.rows import rows_of
+
+    mirror = mirror_below(store.plan.store, store) if store.plan.store is not None else None
+    interrupted, late = _measured(store, address, mirror)
+    of_machines = {name: used.peaks for name, used in store.machines().items()}
+    rows = rows_of(store.results(), store.plan.peaks, of_machines)
+    written = files.write(store, rows) if rows else []
+    if rows:
+        _show(store, rows, form, width, written)
+    behind = _copied(mirror, store, late) if mirror is not None else None
+    for error in (interrupted, behind):
+        if error is not None:
+            raise error
+    if rows and all(row.failure is not None for row in rows):
+        raise HwprofError("no case could be measured")
+
+
+def _measured(store: Store, address: str | None, mirror: Mirror | None) -> tuple[HwprofError | None, list[Case]]:
+    """What to say where somebody ended it, and cases that could not be copied."""
+    from hwprof.report.text.figures import plural
+    from hwprof.session.interruption import EndedBySignal, InterruptionError, signals_interrupt
+
+    came: list[int] = []
+    late: list[Case] = []
+    with Bars() as bars:
+
+        def told(result: Result) -> None:
+            if result.failure is not None:
+                bars.tell("bench", f"{result.case.label}: {one_line(result.failure.message)}")
+            if mirror is not None:
+                try:
+                    mirror.put_case(store, result.case)
+                except HwprofError as error:
+                    late.append(result.case)
+                    bars.tell("bench", f"{error.message}; again at the end")
+
+        try:
+            with store.alone(), signals_interrupt() as came:
+                store.tidy()
+                _carry_out_all(store, address, bars, mirror, told)
+        except KeyboardInterrupt as interrupt:
+            ended = EndedBySignal(came[0]) if came else interrupt  # a library may have raised its own
+            again = f"hwprof bench --resume {store.path} goes on"
+            return InterruptionError(ended, f"{plural(len(store.left()), 'case')} left: {again}"), late
+    return None, late
+
+
+def _copied(mirror: Mirror, store: Store, late: Sequence[Case]) -> HwprofError | None:
+    """The tables, and cases that could not be copied before; why it is not."""
+    try:
+        mirror.put_all(store, done=late)
+    except HwprofError as error:
+        return HwprofError(error.message, f"hwprof bench --resume {store.path} copies it again")
+    click.echo(f"copied to {mirror.told}", err=True)
+    return None
+
+
+def _carry_out_all(
+    store: Store, address: str | None, bars: Bars, mirror: Mirror | None, told: Callable[[Result], None]
+) -> None:
+    if mirror is not None:
+        bars.phase("bench", f"copying to {mirror.told}", None)
+        mirror.put_all(store, done=[one.case for one in store.results()])
+    if address is None:
+        from hwprof.bench import campaign
+
+        campaign.carry_out_all(store, bars, told)
+    else:
+        from hwprof.bench import cluster
+
+        cluster.carry_out_all(store, address, bars, told)
+
+
+def _require_same_place(store: Store, *, here: bool) -> None:
+    """Raises ``UsageError`` where a bench cannot go on: its figures are of one machine, and its paths of one folder."""
+    from hwprof.hardware import machine
+
+    this, there = machine.describe(), store.plan.machine
+    if here and (this.hostname, this.processor) != (there.hostname, there.processor):
+        raise UsageError("the bench was begun on another machine", "hwprof bench again, here")
+    if store.plan.folder != str(Path.cwd()):
+        raise UsageError("the bench was begun from another folder", "cd there first")
+
+
+def _show(store: Store, rows: Sequence[Row], form: str, width: int | None, written: Sequence[str]) -> None:
+    from hwprof.bench import files, table
+
+    if form == "json":
+        print_json(files.as_json(store, rows).decode())
+    elif form == "csv":
+        print_csv((store.path / "bench.csv").read_text(encoding="utf-8"))
+    elif form == "markdown":
+        click.echo(table.markdown(rows, files.heading(store, rows)), nl=False)
+    else:
+        from hwprof.report.text.console import make_console
+
+        console = make_console(width)
+        for line in files.heading(store, rows):
+            click.echo(line)
+        click.echo()
+        table.show(rows, console)
+        click.echo(f"\nkept in {store.path}: {', '.join(written)}")
+        click.echo("steadier machine: python -m pyperf system tune; two benches: python -m pyperf compare_to")
