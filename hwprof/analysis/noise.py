@@ -12,7 +12,7 @@ import polars as pl
 from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.disturbed import disturbed_iterations, waited_for_others_ns
 from hwprof.analysis.owners import WHOLE
-from hwprof.run.manifest import PassRecord
+from hwprof.run.manifest import Disturbance, PassRecord
 
 LOST_SHARE: Final = 0.05
 """From which share of the threads' time on, preempted or stolen, a run is a noisy one."""
@@ -29,6 +29,10 @@ DRIFT: Final = 0.05
 
 FEW_FOR_DRIFT: Final = 9
 """With fewer iterations than that, thirds have no median to speak of."""
+
+BEHIND_OTHERS: Final = 2
+"""Times as long as others have a processor a pass's threads wait because of them at most, roughly: beside two threads
+that share another processor meanwhile."""
 
 NORMAL_99: Final = 2.575829
 """Standard deviations of a normal distribution between which 99% of it lie."""
@@ -49,6 +53,7 @@ class Noise:
     counted: int  # that counts at layer edges are of
     counted_left_out: int  # of their kind
     preempted_share: float | None  # ready to run, and without a processor
+    among_themselves: bool  # most of that is behind other threads of the process
     stolen_share: float | None  # while the hypervisor ran something else
     throttled: int | None  # how often the control group was stopped at its limit; None: it has none
     throttled_ns: int | None  # for how long in all, summed over processors
@@ -103,6 +108,7 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         counted=len(iterations.counted),
         counted_left_out=counted_left_out,
         preempted_share=_share([waited_for_others_ns(one) for one in known], elapsed_ns * (threads or 1)),
+        among_themselves=_among_themselves(record, known),
         stolen_share=stolen_share(record, threads, processors),
         throttled=record.throttled,
         throttled_ns=record.throttled_ns,
@@ -114,6 +120,12 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         slow=_slow(times),
         drift=drift(times),
     )
+
+
+def _among_themselves(record: PassRecord, known: Sequence[Disturbance]) -> bool:
+    """Whether threads waited twice as long for processors as other processes had these at all."""
+    waited_ns = sum(waited_for_others_ns(one) or 0 for one in known)
+    return record.others_ns is not None and waited_ns > BEHIND_OTHERS * record.others_ns
 
 
 def is_limited(record: PassRecord) -> bool:

@@ -224,6 +224,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     end_ns: Moment | None = None
     measured_ns: Moment | None = None  # wall time of all iterations after warm-up
     stolen_ns: int | None = None  # processor time that the hypervisor took during them, over all processors
+    others_ns: int | None = None  # that other processes and the hypervisor took during them; None: not told
     throttled: int | None = None  # how often the control group was stopped at its limit during them; None: no limit
     throttled_ns: int | None = None  # for how long in all, summed over processors
     collectors: list[CollectorRecord] = []

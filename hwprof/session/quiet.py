@@ -58,12 +58,23 @@ class Others:
     def share(self) -> float | None:
         """Of all processors' time; None where the kernel does not tell. Children count as one's own when they have
         ended."""
+        taken_s, all_s = self._so_far()
+        return taken_s / all_s if all_s else None
+
+    def taken_ns(self) -> int | None:
+        """Of all processors together, stolen time too; None where the kernel does not tell. Children as for
+        ``share``."""
+        taken_s, all_s = self._so_far()
+        return round(taken_s * 1e9) if all_s else None
+
+    def _so_far(self) -> tuple[float, float]:
+        """Of others, and all that there was: 0 where it is not told."""
         before, after = self._before, read_ticks()
         if before is None or after is None or after.all <= before.all:
-            return None
+            return 0.0, 0.0
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
         own_s = _own_s() - self._own_s
-        return max(0.0, ((after.busy - before.busy) * tick_s - own_s) / ((after.all - before.all) * tick_s))
+        return max(0.0, (after.busy - before.busy) * tick_s - own_s), (after.all - before.all) * tick_s
 
 
 def _own_s() -> float:

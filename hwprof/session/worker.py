@@ -31,12 +31,12 @@ from hwprof import (
 )
 from hwprof.analysis.disturbed import is_disturbed
 from hwprof.errors import HwprofError
-from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import disturbance, over_time
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
+from hwprof.session.meanwhile import Meanwhile
 from hwprof.session.messages import ENOUGH, Built, Finished, Order, Phase, PhaseBegins, Reached, Step
 from hwprof.session.plan import FEWEST, joint_sets, schedule, that_fit, with_bare
 from hwprof.session.precision import Precision
@@ -236,8 +236,8 @@ class _Worker:
         if self._plan.halts:
             signal.signal(signal.SIGINT, self._halt)
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
-        stolen_ns, throttled = machine.stolen_ns(), cgroup.throttling()
-        begin_ns = self._begin_ns = time.monotonic_ns()
+        meanwhile = Meanwhile()
+        self._begin_ns = meanwhile.begin_ns
         try:
             for done, iteration in enumerate(self._one_by_one(planned, pieces)):
                 if self._is_over(done, len(planned)) or (done >= len(planned) and self._is_precise()):
@@ -266,12 +266,7 @@ class _Worker:
             done = len(self._record.iterations) - warmup
             of = f" of {len(planned)}" if self._plan.time_s is None and done < len(planned) else ""
             self._interrupted = f"after {done}{of} iterations"
-        self._record.measured_ns = time.monotonic_ns() - begin_ns
-        if stolen_ns is not None:
-            self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
-        if throttled is not None and (now := cgroup.throttling()) is not None:
-            self._record.throttled = now.times - throttled.times
-            self._record.throttled_ns = now.stopped_ns - throttled.stopped_ns
+        meanwhile.keep(self._record)
         if self._precision is not None and self._plan.time_s is not None:  # the user has asked for it
             self._record.precision = self._precision.look()
 

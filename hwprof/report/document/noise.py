@@ -25,6 +25,9 @@ class Noise(Part, kw_only=True, frozen=True):
     counted: int  # that counts at layer edges are of
     counted_left_out: int  # of their kind
     preempted_share: float | None  # ready to run, and without a processor, in iterations with preemptions
+    among_themselves: bool = (
+        False  # most of that is behind other threads of the process, which has more than processors
+    )
     stolen_share: float | None  # while the hypervisor ran something else
     throttled: int | None  # how often the control group (container) was stopped at its CPU limit; null: it has none
     throttled_ns: int | None  # for how long in all, summed over processors

@@ -95,6 +95,11 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
         return explain(f"other virtual machines had the processors{taken}; {_left_out(found)}", OWN_HOST)
     threads = document.workload.threads if document.workload is not None else 1
     processors = document.machine.usable_processors
+    if found.among_themselves:
+        fewer = min(processors, max(1, threads - 1))
+        return explain(
+            f"its own threads had the processors from one another{taken}; {_left_out(found)}", f"--threads {fewer}"
+        )
     if threads > processors:
         who, remedy = f"its own {threads} threads, or other programs,", f"--threads {processors}, or {quieter}"
     return explain(f"{who} had the processors{taken}; {_left_out(found)}", remedy)

@@ -56,6 +56,15 @@ def test_disturbed_ones_are_left_out_where_enough_others_remain() -> None:
     assert (everything.timed, everything.left_out) == (tuple(range(6)), ())
 
 
+@pytest.mark.parametrize(("others_ms", "among"), [(None, False), (0, True), (100, True), (150, False), (400, False)])
+def test_threads_wait_for_one_another_where_others_had_no_processor(others_ms: int | None, among: bool) -> None:
+    """Six iterations in which threads waited 45 ms each."""
+    record = PassRecord(name="measure", iterations=[iteration(index, BUSY) for index in range(6)])
+    record.others_ns = others_ms * MS if others_ms is not None else None
+    found = noise(record, attribute(example.spans([]), empty("counts"), empty("layers"), record), 2, 2)
+    assert found.among_themselves is among
+
+
 def test_where_too_few_remain_all_are_kept() -> None:
     records = [iteration(index, CALM if index < ENOUGH - 1 else BUSY) for index in range(8)]
     assert select(records).timed == tuple(range(8))

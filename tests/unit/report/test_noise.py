@@ -282,6 +282,14 @@ def test_what_others_took_is_left_out_where_nobody_knows(tmp_path: Path) -> None
     assert "had the processors; 12 of 12 iterations disturbed" in warning
 
 
+def test_threads_of_its_own_that_wait_for_one_another(tmp_path: Path) -> None:
+    run = runs.disturbed(tmp_path, every=True)
+    run.manifest.passes[0].others_ns = 0
+    text = " ".join(printed(builder.build(run), 300).split())
+    assert "its own threads had the processors from one another (preempted" in text and "Try: --threads 1" in text
+    assert "other programs had" not in text
+
+
 @pytest.mark.parametrize(("allowed", "advised"), [(None, False), (1, True)])
 def test_more_threads_than_processors_that_it_may_use(tmp_path: Path, allowed: int | None, advised: bool) -> None:
     """The machine has more; the run was held to some of them."""
