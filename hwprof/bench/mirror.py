@@ -105,7 +105,8 @@ def _file_system(url: str) -> tuple[Any, str]:
     try:
         if urlsplit(url).password is not None:
             raise UsageError("a password in a URL would stand in the bench's files", "fsspec's configuration, or a key")
-        return url_to_fs(url)
+        files, root = url_to_fs(url)
+        return files, str(root)
     except UsageError:
         raise
     except ImportError as error:  # Install s3fs to access S3
