@@ -36,14 +36,16 @@ _POSITION: Final = re.compile(r"(?<![^.])\d+(?![^.])")
 def groups(layers: pl.DataFrame) -> pl.DataFrame:
     """Of each layer, and of every module's own code, which others it is like: ``GROUPS``. ``layers``: the table."""
     types = dict(layers.select("path", "type").iter_rows())
-    rows: list[tuple[str, list[str], str, str]] = []
+    rows: list[tuple[str, str, str | None, str, str]] = []
     for path, kind in types.items():
         caller = types.get(_parent(path), "")
         name = _POSITION.sub("#", path.rpartition(".")[2])
         chain = " ".join((_POSITION.sub("#", path), *_types_above(path, types), kind))
-        rows.append((path, [kind, caller], f"{caller} {name} {kind}", chain))
-        rows.append((own(path), [kind], kind, f"{chain} own"))
-    return pl.DataFrame(rows, schema=GROUPS, orient="row")
+        rows.append((path, kind, caller, f"{caller} {name} {kind}", chain))
+        rows.append((own(path), kind, None, kind, f"{chain} own"))
+    texts = dict.fromkeys(("layer", "kind", "caller", "in_class", "in_model"), pl.String())
+    found = pl.DataFrame(rows, schema=texts, orient="row")
+    return found.with_columns(classes=pl.concat_list("kind", "caller").list.drop_nulls()).select(GROUPS.names())
 
 
 def agreed(looked: pl.DataFrame, asked: pl.DataFrame) -> pl.Series:

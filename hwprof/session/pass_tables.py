@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import polars as pl
 
+from hwprof import helper_threads
 from hwprof.analysis.cpu_time import NEW_THREADS, SWITCHES, UNKNOWN, uncounted
 from hwprof.collector.contract import Collected, Collector, counts_at_edges
 from hwprof.run.manifest import PassRecord
@@ -63,7 +65,9 @@ def gather(
         with collectors.guard(name):
             _count(collectors.running[name], result, record, recorder)
             _note_uncounted(result, spans, process, record)
-            results.keep(collectors.plans[name], result, _by_kernel(collectors.running[name], recorder))
+            further = helper_threads.ahead(_by_kernel(collectors.running[name], recorder))
+            with closing(further):
+                results.keep(collectors.plans[name], result, further)
     record.collectors += collectors.records
     return results
 

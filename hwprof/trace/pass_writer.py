@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -48,12 +49,10 @@ class PassWriter:
         pid: int,
         writer: TraceEncoder,
         executed: Executed,
-        analysed: Analysed,
         advance: Callable[[int], None],
     ) -> None:
         """``run`` is the ``whole`` one as far as its slices are shown; ``pid`` is the process's number in the trace;
-        ``executed``: what layers do, see ``primitives``; ``analysed``: of the run; ``advance`` gets the rows as they
-        are written."""
+        ``executed``: what layers do, see ``primitives``; ``advance`` gets the rows as they are written."""
         self._record, self._advance = record, advance
         self._whole = whole
         self._spans, self._counts = (run.scan_pass(name, record.name) for name in ("spans", "counts"))
@@ -64,8 +63,7 @@ class PassWriter:
         calls = run.read("layer_calls")
         self._slice_metrics = slice_metrics_of(run, record, calls)
         origins = self._slice_metrics.origins
-        self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed, origins, analysed)
-        self._findings = analysed.of_pass(record).findings
+        self._annotations_with = partial(SliceAnnotations, record, threads, self._layers, calls, executed, origins)
         self._primitives = run.of_pass("primitives", record.name)
         self._python_frames = of_pipeline(
             while_alive(run.of_pass("python_frames", record.name), run.of_pass("lifetimes", record.name)),
@@ -92,8 +90,9 @@ class PassWriter:
         """How many slices show what threads ran, or that they were off-CPU."""
         return self._samples.slices
 
-    def write(self, flows: FlowNumbers) -> None:
-        """Writes the whole pass, one window of time after the other."""
+    def write(self, flows: FlowNumbers, analysed: Analysed) -> None:
+        """Writes the whole pass, one window of time after the other. ``analysed``: of the run."""
+        annotations = self._annotations_with(analysed)
         rates = Rates(self._record, self._rate_track)
         layers = self._spans.filter(kind=LAYER)
         parts = windows(self._spans, "begin_ns", unsplit=layers)
@@ -103,12 +102,13 @@ class PassWriter:
             prepared = self._prepare(self._once(spans.collect(engine="streaming")))
             leaves = self._leaves(prepared.filter(tid=self._record.main_tid) if self._record.main_tid else prepared)
             workers = self._samples.write(prepared, leaves, window, flows)
-            self._write_window(prepared, until, rates, flows, workers)
+            self._write_window(prepared, until, rates, flows, workers, annotations)
         nothing = pl.DataFrame(schema=self._spans.collect_schema())
         if not parts:
             self._samples.write(nothing, pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
         self._samples.finish()
-        self.findings = write_findings(self._findings, self._spans, self._layers, self._tracks)
+        findings = analysed.of_pass(self._record).findings
+        self.findings = write_findings(findings, self._spans, self._layers, self._tracks)
         self.primitives = write_primitives(self._primitives, self._record, self._tracks)
         self.python_functions = write_python_functions(self._python_frames, self._record, self._tracks)
         for track in self._tracks.open_slices():
@@ -136,7 +136,13 @@ class PassWriter:
         )
 
     def _write_window(
-        self, spans: pl.DataFrame, until_ns: int, rates: Rates, flows: FlowNumbers, workers: dict[int, list[int]]
+        self,
+        spans: pl.DataFrame,
+        until_ns: int,
+        rates: Rates,
+        flows: FlowNumbers,
+        workers: dict[int, list[int]],
+        annotations: SliceAnnotations,
     ) -> None:
         """``workers`` has the flows from a layer's span to the threads that work for it."""
         numbers = spans["span"]
@@ -157,21 +163,23 @@ class PassWriter:
             rows = parts[kind, tid]
             begin = _with_workers(sources.get(tid, {}), rows, workers) if kind == LAYER else {}
             for track in self._tracks.slices(kind, tid).place(rows, until_ns):
-                write_annotated(track, rows, self._annotations, known, begin, target=False)
+                write_annotated(track, rows, annotations, known, begin, target=False)
         for rows, placed, attached in operators:
-            self._write_operators(rows, placed, attached, known)
+            self._write_operators(rows, placed, attached, known, annotations)
         for leaves, of_leaves in some_at_a_time(self._leaves(spans).sort("begin_ns", "span"), counts):
             rates.add(leaves, of_leaves)
         self.slices += len(spans)
         self._advance(len(spans))
 
-    def _write_operators(self, rows: pl.DataFrame, placed: list[Placed], flows: Flows, known: Known) -> None:
+    def _write_operators(
+        self, rows: pl.DataFrame, placed: list[Placed], flows: Flows, known: Known, annotations: SliceAnnotations
+    ) -> None:
         """By the column, unless one of them was counted, too."""
         counted = bool(known.counts["span"].is_in(rows["span"].implode()).any())
         attached = {row: [int(flows[row])] for row in np.flatnonzero(flows).tolist()} if counted else {}
         for track in placed:
             if counted:
-                write_annotated(track, rows, self._annotations, known, attached, target=True)
+                write_annotated(track, rows, annotations, known, attached, target=True)
             else:
                 write_columns(track, rows, flows)
 

@@ -118,18 +118,21 @@ def _written(
     pids = _distinct([record.pid for record in records])
     without = _without_times(records)
     written: dict[str, PassWriter] = {}
-    found: Analysed | None = None
     try:
         with atomic(target) as part:
             with part.open("wb", buffering=_BUFFER_BYTES) as file:
                 does = executed(run)
                 writer = TraceEncoder(file, run.manifest.clock)
+                timed = []
                 for record, pid in sorted(zip(records, pids, strict=True), key=lambda one: one[0].name not in without):
-                    if found is None and record.name not in without:
-                        found = find()
-                    of_pass = PassWriter(run, early, record, pid, writer, does, found or NOTHING, advance)
-                    of_pass.write(numbers)
-                    written[record.name] = of_pass
+                    of_pass = written[record.name] = PassWriter(run, early, record, pid, writer, does, advance)
+                    if record.name in without:
+                        of_pass.write(numbers, NOTHING)
+                    else:
+                        timed.append(of_pass)
+                found = find()  # when all is read that can be
+                for of_pass in timed:
+                    of_pass.write(numbers, found)
                 writer.end()
             size_bytes = part.stat().st_size
     except OSError as error:
@@ -151,7 +154,7 @@ def _written(
             if one.until_ns is not None
         ],
         notes=[
-            *([f"no time budgets, bounds and findings: {found.failure}"] if found and found.failure else []),
+            *([f"no time budgets, bounds and findings: {found.failure}"] if found.failure else []),
             *(
                 f"pass {record.name}: slices overlap on one thread; {pass_.extra_tracks} further tracks hold them"
                 for record in records
