@@ -10,6 +10,9 @@ interpolated. What that leaves:
   over where the edge lies that is D · T/6 of energy, and D · R/8 for the refresh, at both edges of each window; and
   D · L where the times of the readings may be off by L.
 
+Where one window follows another of the same kind at once, what interpolation gives the one too much the other lacks:
+these two edges do not count, but the pause between them, over which the power may be another by D.
+
 The error is half of the 95% interval: sqrt(1.96² · P² · Σ(R² + T²)/12 + (D · Σ(R/8 + T/6 + L))²), over all edges.
 ``power_readings`` has what changes where a meter's readings are of power, not of energy (``of_power``).
 """
@@ -26,6 +29,9 @@ from hwprof.analysis.readings import covered
 
 REFRESH_NS: Final = 1_000_000
 """How often energy meters refresh (RAPL: about every millisecond), where nobody has looked."""
+
+SOON: Final = 1 / 3
+"""Of the distance of two readings: what two edges may be off by, one-sidedly."""
 
 GAPS: Final = ("begin_gap_ns", "end_gap_ns")
 """Of ``readings.covered``."""
@@ -77,24 +83,20 @@ class Meter(NamedTuple):
         """Of the ``windows`` (``iteration``, ``begin_ns``, ``end_ns`` and ``keys``) that the readings cover, by
         ``keys``, in the order of the first of each: ``FIGURES``. ``step_watts``: by how much the power changes
         at their edges, of ``watts``; without it the error has no one-sided part."""
-        begin_s, end_s = (pl.max_horizontal(edge, pl.lit(self.period_ns)) / 1e9 for edge in GAPS)
-        inside = covered(self.readings, windows)
-        between, edges_j = power_readings.errors(self.readings, inside, self.late_ns) if self.of_power else (0.0, 0.0)
-        sums = inside.with_columns(between=between, edges_j=edges_j).group_by(keys, maintain_order=True)
-        found = sums.agg(
+        sums = self._edges(covered(self.readings, windows.sort("begin_ns", maintain_order=True)), keys)
+        found = sums.group_by(keys, maintain_order=True).agg(
             pl.len().alias("windows"),
-            pl.col("seconds", "between", "edges_j").sum(),
+            pl.col("seconds", "between", "edges_j", "edges", "gaps_s", "gaps_s2", "pauses_s").sum(),
             joules=pl.col("amount").sum(),
             joules_per_iteration=pl.col("amount").sum() / pl.col("iteration").n_unique(),
-            gaps_s=(begin_s + end_s).sum(),
-            gaps_s2=(begin_s**2 + end_s**2).sum(),
         )
         watts = pl.when(pl.col("seconds") > 0).then(pl.col("joules") / pl.col("seconds"))
-        edges, refresh_s = 2 * pl.col("windows"), self.refresh_ns / 1e9
+        edges, refresh_s = pl.col("edges"), self.refresh_ns / 1e9
         at_edges = watts**2 * (edges * refresh_s**2 + pl.col("gaps_s2")) / 12
         by_chance = NORMAL_95**2 * (at_edges + pl.col("between"))
         step = step_watts.fill_null(0) if step_watts is not None else pl.lit(0.0)
-        one_sided = step * (edges * (refresh_s / 8 + self.late_ns / 1e9) + pl.col("gaps_s") / 6) + pl.col("edges_j")
+        at_each = edges * (refresh_s / 8 + self.late_ns / 1e9) + pl.col("gaps_s") / 6 + pl.col("pauses_s")
+        one_sided = step * at_each + pl.col("edges_j")
         error = (by_chance + one_sided**2).sqrt()
         return (
             found.with_columns(watts=watts)
@@ -102,6 +104,30 @@ class Meter(NamedTuple):
             .with_columns(watts_error=pl.col("joules_error") / pl.col("seconds"))
             .select(*keys, *FIGURES)
             .cast(pl.Schema({**dict.fromkeys(keys, pl.String()), **FIGURES}))
+        )
+
+    def _edges(self, inside: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+        """What the edges of each window may be off by: how many ``edges`` count, ``gaps_s`` between the readings around
+        them and ``gaps_s2``, their squares, ``edges_j`` and ``between`` of ``power_readings``. Where the next window of
+        the same keys follows sooner than a meter can tell, what one is given too much the other lacks: neither of the
+        two edges counts, but the pause between them (``pauses_s``)."""
+        zero = pl.Series("", [0.0]).new_from_index(0, inside.height)
+        of_power = {"between": zero, "begin_j": zero, "end_j": zero}
+        if self.of_power:
+            of_power = power_readings.errors(self.readings, inside, self.late_ns)
+        begin_s, end_s = (pl.max_horizontal(edge, pl.lit(self.period_ns)) / 1e9 for edge in GAPS)
+        pause_s = (pl.col("begin_ns").shift(-1).over(keys) - pl.col("end_ns")) / 1e9
+        inside = inside.with_columns(**of_power, begin_s=begin_s, end_s=end_s, pause_s=pause_s)
+        joined = (pl.col("pause_s") >= 0) & (pl.col("pause_s") < pl.col("end_s") * SOON)
+        inside = inside.with_columns(ends=~joined.fill_null(value=False))
+        begins = pl.col("ends").shift(1, fill_value=True).over(keys)
+        counted = {"begin": begins, "end": pl.col("ends")}
+        return inside.with_columns(
+            edges=sum((counts.cast(pl.Int64) for counts in counted.values()), pl.lit(0)),
+            gaps_s=sum((counts * pl.col(f"{edge}_s") for edge, counts in counted.items()), pl.lit(0.0)),
+            gaps_s2=sum((counts * pl.col(f"{edge}_s") ** 2 for edge, counts in counted.items()), pl.lit(0.0)),
+            edges_j=sum((counts * pl.col(f"{edge}_j") for edge, counts in counted.items()), pl.lit(0.0)),
+            pauses_s=pl.when(~pl.col("ends")).then("pause_s").otherwise(0.0),
         )
 
     def watts(self, windows: pl.DataFrame) -> tuple[float, float] | None:

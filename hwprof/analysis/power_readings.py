@@ -25,16 +25,17 @@ AT_AN_EDGE: Final = 1 / 4 + 1 / 2
 Floats = npt.NDArray[np.float64]
 
 
-def errors(readings: pl.DataFrame, windows: pl.DataFrame, late_ns: float) -> tuple[pl.Series, pl.Series]:
-    """Of ``windows`` (begin_ns, end_ns) that the ``readings`` (``time_ns``, ``value``: joules up to then) cover: the
-    variance by chance (J²), and what the edges may be off by, one-sidedly (J)."""
+def errors(readings: pl.DataFrame, windows: pl.DataFrame, late_ns: float) -> dict[str, pl.Series]:
+    """Of ``windows`` (begin_ns, end_ns) that the ``readings`` (``time_ns``, ``value``: joules up to then) cover:
+    ``between``, the variance by chance (J²), and ``begin_j`` and ``end_j``, what either edge may be off by, one-sidedly
+    (J)."""
     times_s = readings["time_ns"].to_numpy() / 1e9
     lasted_s = np.diff(times_s)
     watts = np.diff(readings["value"].to_numpy()) / lasted_s
     gathered = readings.select("time_ns", value=pl.Series(_variance(lasted_s, watts)))
     by_chance = covered(gathered, windows.select(*WINDOW))["amount"]
     begin_j, end_j = (_at(windows[edge].to_numpy() / 1e9, times_s, watts, late_ns / 1e9) for edge in WINDOW)
-    return by_chance, pl.Series(begin_j + end_j)
+    return {"between": by_chance, "begin_j": pl.Series(begin_j), "end_j": pl.Series(end_j)}
 
 
 def _variance(lasted_s: Floats, watts: Floats) -> Floats:

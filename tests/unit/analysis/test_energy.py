@@ -161,3 +161,40 @@ def test_no_joules_are_no_efficiency() -> None:
     energies = energy_table(spans([(0, None, 0, "stage", "inference", 0, 20 * MS)]), still, (0,))
     found = with_efficiency(energies, images=1, macs=1)
     assert found.select(*EFFICIENCY_SCHEMA).row(0) == (None, None)
+
+
+@pytest.mark.parametrize("period_ms", [20, 100, 400])
+def test_windows_that_follow_one_another_are_as_good_as_one(period_ms: int) -> None:
+    """Twenty iterations of 100 ms, 1 ms apart, whose power steps in their midst, and a meter that is read seldom: the
+    error is that of the two edges around all of them, and holds."""
+    lasted = 50 * MS
+    powers = [(25.0 if half % 2 else 75.0) for half in range(60)]
+
+    def joules(at_ns: int) -> float:
+        whole, part = divmod(at_ns, lasted)
+        return (sum(powers[:whole]) * lasted + powers[whole] * part) / 1e9
+
+    begin = 307 * MS
+    rows: list[tuple[int, int | None, int, str, str, int, int]] = [
+        (n, None, n, "iteration", f"iteration {n}", begin + 100 * n * MS, begin + (100 * n + 99) * MS)
+        for n in range(20)
+    ]
+    for late in range(0, period_ms, 7):
+        readings = series([(at * MS, joules(at * MS)) for at in range(late, 2_900, period_ms)])
+        whole = energy_table(spans(rows), readings, tuple(range(20))).row(0, named=True)
+        truth = sum(joules(end) - joules(start) for *_, start, end in rows)
+        assert abs(whole["joules"] - truth) <= whole["joules_error"]
+        pauses = 19 * 0.001 * whole["watts"]
+        around = 2 * whole["watts"] * period_ms / 1e3 / 6
+        one = by_chance(whole["watts"], 1, period_ms / 1e3)
+        assert whole["joules_error"] == pytest.approx((one**2 + (around + pauses) ** 2) ** 0.5, rel=0.01)
+
+
+def test_windows_far_apart_have_edges_each() -> None:
+    rows: list[tuple[int, int | None, int, str, str, int, int]] = [
+        (n, None, n, "iteration", f"iteration {n}", (20 + 60 * n) * MS, (50 + 60 * n) * MS) for n in range(4)
+    ]
+    found = energy_table(spans(rows), METER, (0, 1, 2, 3)).row(0, named=True)
+    one_sided = found["watts"] * 8 * 0.010 / 6
+    error = (by_chance(found["watts"], 4, 0.010) ** 2 + one_sided**2) ** 0.5
+    assert found["joules_error"] == pytest.approx(error)
