@@ -165,8 +165,9 @@ def end_copy(original: int) -> None:
 
 def leave(status: int) -> NoReturn:
     """Ends this process here and now: a library's exit handlers must not undo or delay what is written."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(Exception):  # a model's code may have put anything in their place
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(status)
 
 

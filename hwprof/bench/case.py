@@ -29,12 +29,16 @@ def main() -> int:
     processes.end_with_parent()
     processes.keep_orphans()  # what the model's code starts ends here, whatever session it is in
     try:
-        return _carried_out()
+        code, worker = _carried_out()
     finally:
         processes.end_descendants()
+    if worker:  # all is written; threads that the model's code has left, and what it does at exit, nobody waits for
+        processes.leave(code)
+    return code
 
 
-def _carried_out() -> int:
+def _carried_out() -> tuple[int, bool]:
+    """The exit code, and whether this process has the model in it."""
     import pyperf
 
     runner = pyperf.Runner(program_args=PROGRAM, add_cmdline_args=_pass_on)
@@ -45,14 +49,14 @@ def _carried_out() -> int:
     try:
         runner.bench_time_func(case.label, _timing(case, arguments), metadata={"hwprof_case": case.key})
     except HwprofError as error:
-        return _failed(arguments, error.message, error.remedy)
+        return _failed(arguments, error.message, error.remedy), arguments.worker
     except Exception as error:  # whatever a model's code may raise; in pyperf's manager: that one of them failed
         if arguments.worker:
-            return _failed(arguments, NO_MEMORY if is_out_of_memory(error) else described(error))
+            return _failed(arguments, NO_MEMORY if is_out_of_memory(error) else described(error)), True
         if not (arguments.folder / FAILURE_FILE).exists():
-            return _ended(arguments, str(error))
-        return 1
-    return 0
+            return _ended(arguments, str(error)), False
+        return 1, False
+    return 0, arguments.worker
 
 
 def _ended(arguments: Any, said: str) -> int:
@@ -62,7 +66,7 @@ def _ended(arguments: Any, said: str) -> int:
         return _failed(arguments, said)
     code = int(found[1])
     how = f"was ended by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-    return _failed(arguments, f"a process of it {how}", f"see {arguments.folder / LOG_FILE}", final=code >= 0)
+    return _failed(arguments, f"a process of it {how}", f"see {arguments.folder / LOG_FILE}")
 
 
 def _signal(number: int) -> str:
@@ -79,8 +83,8 @@ def _timing(case: Case, arguments: Any) -> Any:
     return Timing(case, arguments.folder, arguments.warmups, describes=calibrates)
 
 
-def _failed(arguments: Any, message: str, remedy: str | None = None, *, final: bool = True) -> int:
-    (arguments.folder / FAILURE_FILE).write_bytes(msgspec.json.encode(Failure(message, remedy, final)))
+def _failed(arguments: Any, message: str, remedy: str | None = None) -> int:
+    (arguments.folder / FAILURE_FILE).write_bytes(msgspec.json.encode(Failure(message, remedy)))
     return 1
 
 

@@ -25,6 +25,7 @@ from hwprof.bench.cluster_messages import Machines, Message, Refused
 from hwprof.bench.result import Result
 from hwprof.bench.store import Store
 from hwprof.errors import HwprofError, UsageError
+from hwprof.report.text.figures import plural
 
 AUTO: Final = "auto"
 CLIENT: Final = "ray://"
@@ -49,7 +50,7 @@ def carry_out_all(store: Store, address: str, progress: Progress, told: Callable
     with _driver(store.path, address, log) as messages:
         for message in messages:
             if isinstance(message, Machines):
-                progress.phase("bench", f"measuring on {message.number} machines", total)
+                progress.phase("bench", f"measuring on {plural(message.number, 'machine')}", total)
             elif isinstance(message, Refused):
                 raise HwprofError(message.message, message.remedy)
             else:
@@ -60,7 +61,7 @@ def carry_out_all(store: Store, address: str, progress: Progress, told: Callable
             progress.reached(total - len(waiting), total)
     if waiting:
         raise HwprofError(
-            f"the Ray cluster at {address} is gone: {len(waiting)} cases are not done (see {log})",
+            f"the Ray cluster at {address} is gone: {plural(len(waiting), 'case')} not done (see {log})",
             f"hwprof bench --resume {store.path} --on {address}",
         )
     log.unlink(missing_ok=True)

@@ -26,6 +26,7 @@ from hwprof.errors import HwprofError, cannot_write, first_line
 
 RESOURCE: Final = "hwprof"
 LOOK_EVERY_S: Final = 1.0
+GIVES_UP_S: Final = 4.0
 START: Final = f"ray start --resources '{{\"{RESOURCE}\": 1}}' on each machine"
 
 
@@ -62,16 +63,14 @@ def _carry_out_all(store: Store, address: str, ray: Any, tell: Callable[[Message
             ready, _ = ray.wait([*waiting], num_returns=1, timeout=LOOK_EVERY_S)
             for one in ready:
                 case = waiting.pop(one)
-                _keep(store, case, ray, one)
-                tell(Kept(case.key))
+                if _kept(store, case, ray, one):
+                    tell(Kept(case.key))
             if not ready and not _machines(ray):
                 raise HwprofError(
                     f"no machine is left: {len(waiting)} cases are not done", f"hwprof bench --resume {store.path}"
                 )
     finally:
-        for one in waiting:
-            with suppress(Exception):
-                ray.cancel(one, force=True)
+        _give_up(ray, [*waiting])
 
 
 @contextmanager
@@ -94,15 +93,28 @@ def _machines(ray: Any) -> int:
     return sum(1 for node in ray.nodes() if node["Alive"] and node["Resources"].get(RESOURCE, 0) >= 1)
 
 
-def _keep(store: Store, case: Case, ray: Any, one: Any) -> None:
+def _give_up(ray: Any, tasks: list[Any]) -> None:
+    """First so that the machines take away what they have left."""
+    for force in (False, True):
+        with suppress(Exception):
+            for one in tasks:
+                ray.cancel(one, force=force)
+            ray.wait(tasks, num_returns=len(tasks), timeout=GIVES_UP_S)
+
+
+def _kept(store: Store, case: Case, ray: Any, one: Any) -> bool:
+    """Whether it is done. Where Ray has lost it, and nobody else can do it, it is none of the case's failures."""
     try:
         files: Mapping[str, bytes] = ray.get(one)
         store.take(case, files)
-    except (ray.exceptions.RayError, msgspec.MsgspecError) as error:
+    except (ray.exceptions.RayTaskError, msgspec.MsgspecError) as error:
         reason = first_line(getattr(error, "cause", None) or error)
         store.begin(case)
         failure = Failure(f"on the cluster: {reason}")
         store.keep(Result(case=case, created=store.plan.created, seconds=0.0, failure=failure))
+    except ray.exceptions.RayError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import msgspec
 
 from hwprof.collector import registry
 from hwprof.run.details import EnergyDetail
+from hwprof.run.notes import NoteKind
 from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
@@ -80,13 +81,15 @@ class Reading:
 
     def _why_none(self) -> Unavailable:
         failed = [(record.name, record.unavailable) for record in self._running.records]
-        for name, why in (*failed, *self._missing):
+        notes = [note for one in self._collected for note in one.notes if note.kind is not NoteKind.SCOPE]
+        if notes and not failed:
+            return Unavailable(f"{notes[0].subject}: {notes[0].text}", notes[0].remedy)
+        if self._collected and not failed:
+            return Unavailable("its meters' readings cover no value", "--min-time 1")
+        for name, why in (*failed, *self._missing):  # of a meter that the user has named, before those of the machine
             if why is not None:
                 return Unavailable(f"{name}: {why.reason}", why.remedy)
-        notes = [note for one in self._collected for note in one.notes if note.remedy is not None]
-        if notes:
-            return Unavailable(f"{notes[0].subject}: {notes[0].text}", notes[0].remedy)
-        return Unavailable("its meters' readings cover no value", "--min-time 1")
+        return Unavailable("no energy meter was read")
 
 
 def _names(options: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -113,7 +116,7 @@ def _of_an_image(meter: Meter, samples: Sequence[Samples], images: int) -> ZoneE
             "begin_ns": [value.begin_ns for value in values],
             "end_ns": [value.end_ns for value in values],
             "iteration": range(len(values)),
-            "iterations": [str(value.iterations) for value in values],
+            "iterations": [str(len(value.iteration_ns)) for value in values],
         },
         schema={"begin_ns": pl.Int64, "end_ns": pl.Int64, "iteration": pl.Int32, "iterations": pl.String},
     )

@@ -13,12 +13,13 @@ import msgspec
 
 from hwprof.bench import plot, table
 from hwprof.bench.rows import Row
-from hwprof.bench.store import PYPERF_FILE, Store
+from hwprof.bench.store import LARGEST_BYTES, PYPERF_FILE, Store
 from hwprof.errors import cannot_write
 from hwprof.printable import one_line
 from hwprof.report.text.figures import plural
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
+from hwprof.run.regular_files import read_regular
 
 PARQUET: Final = "parquet"
 HERE: Final = "here"
@@ -100,7 +101,8 @@ def _suite(store: Store) -> list[str]:
 
     found: list[Any] = []
     for file in store.pyperf_files(store.results()):
-        with suppress(OSError, ValueError, KeyError, AttributeError, TypeError):  # what a damaged one leads to
+        with suppress(OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):  # of a damaged one
+            read_regular(file, LARGEST_BYTES)  # a model's code may have put anything there
             there = {one.get_name() for one in found}
             found += [one for one in pyperf.BenchmarkSuite.load(str(file)) if one.get_name() not in there]
     if not found:

@@ -3,7 +3,9 @@ is there as soon as it is done, so that a bench can go on from another disk than
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -12,14 +14,11 @@ from urllib.parse import urlsplit
 from hwprof.bench.matrix import Case
 from hwprof.bench.store import CASES, LARGEST_BYTES, MACHINES, PLAIN, PLAN_FILE, RESULT_FILE, Store
 from hwprof.errors import HwprofError, UsageError, cannot_write, first_line
+from hwprof.run.atomic import allowed_mode
 
-SCHEME: Final = "://"
-MOST_FILES: Final = 200_000
-
-
-def is_url(text: str) -> bool:
-    """Whether it is one, and no folder's name."""
-    return SCHEME in text
+URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://.", re.IGNORECASE)
+MEMORY: Final = "memory://"
+MOST_FILES: Final = 100_000
 
 
 class Mirror:
@@ -32,9 +31,11 @@ class Mirror:
         self.told = str(self._files.unstrip_protocol(root))  # without what a URL may have of a user's
 
     def put_case(self, store: Store, case: Case) -> None:
-        """All of its files, its result last: it is done there, too, when that is there. Raises ``HwprofError``."""
+        """All of its files, its result last: it is done there, too, when that is there. What an attempt before has left
+        goes. Raises ``HwprofError``."""
         folder = store.folder_of(case)
         names = sorted((file.name for file in _own_files(folder)), key=lambda name: (name == RESULT_FILE, name))
+        self._remove_others(folder.relative_to(store.path), names)
         self._put(store.path, [folder / name for name in names])
 
     def put_all(self, store: Store, *, done: Sequence[Case]) -> None:
@@ -52,23 +53,50 @@ class Mirror:
         if target.exists():
             raise UsageError(f"{target} is here already", f"--resume {target}")
         with self._telling(f"no bench can be read from {self.told}"):
-            found = [PurePosixPath(name) for name in self._files.find(str(self._root), maxdepth=3)][:MOST_FILES]
-            wanted = [name for one in found if (name := _wanted(one, self._root)) is not None]
-            if PurePosixPath(PLAN_FILE) not in wanted:
-                raise UsageError(f"{self.told} is no folder of a bench", "--resume URL/bench-DATE-TIME")
-            data = {name: self._read(name) for name in sorted(wanted, key=lambda name: name.name == RESULT_FILE)}
+            found = self._files.find(str(self._root), maxdepth=3, detail=True)
+            plain = [name for name, info in found.items() if info["type"] == "file" and not info.get("islink")]
+            wanted = [name for one in plain if (name := _wanted(PurePosixPath(one), self._root)) is not None]
+        if PurePosixPath(PLAN_FILE) not in wanted or len(wanted) > MOST_FILES:
+            raise UsageError(f"{self.told} is no folder of a bench", "--resume URL/bench-DATE-TIME")
         try:
-            for name, content in data.items():
-                (target / name).parent.mkdir(parents=True, exist_ok=True)
-                (target / name).write_bytes(content)
-            (target / CASES).mkdir(exist_ok=True)
+            root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=root, ignore_cleanup_errors=True) as made:
+                place = Path(made)
+                self._bring(wanted, place)
+                self._require_sound(place)
+                (place / CASES).mkdir(exist_ok=True)
+                place.rename(target)
         except OSError as error:
             raise cannot_write(target, error) from error
+        target.chmod(allowed_mode(0o777))
         return target
+
+    def _require_sound(self, place: Path) -> None:
+        try:
+            Store.open(place)
+        except HwprofError as error:
+            raise HwprofError(error.message.replace(str(place), self.told), error.remedy) from error
+
+    def _bring(self, wanted: Sequence[PurePosixPath], place: Path) -> None:
+        for name in sorted(wanted, key=lambda name: name.name == RESULT_FILE):
+            with self._telling(f"{self.told}/{name} cannot be read"):
+                data = self._read(name)
+            if len(data) > LARGEST_BYTES:
+                raise HwprofError(f"{self.told}/{name} has more than {LARGEST_BYTES >> 20} MiB", "take it away there")
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(data)
+
+    def _remove_others(self, folder: Path, names: Collection[str]) -> None:
+        there = str(self._root / folder.as_posix())
+        with self._telling(f"cannot write to {self.told}"):
+            if self._files.isdir(there):
+                for file in self._files.find(there, maxdepth=1):
+                    if PurePosixPath(file).name not in names:
+                        self._files.rm_file(file)
 
     def _read(self, name: PurePosixPath) -> bytes:
         with self._files.open(str(self._root / name), "rb") as file:
-            return bytes(file.read(LARGEST_BYTES))
+            return bytes(file.read(LARGEST_BYTES + 1))
 
     def _put(self, folder: Path, files: Sequence[Path]) -> None:
         with self._telling(f"cannot write to {self.told}"):
@@ -87,15 +115,10 @@ class Mirror:
             raise HwprofError(f"{what}: {first_line(error)}") from error
 
 
-def mirror_below(url: str, store: Store) -> Mirror:
-    """Of a bench that is kept below ``url``, by its own name."""
-    return Mirror(f"{url.rstrip('/')}/{store.path.name}")
-
-
 def check(url: str) -> None:
     """Raises ``UsageError`` for what is no URL, or no file system can be had for."""
-    if not is_url(url):
-        raise UsageError(f"--store {url}: no URL", f"--store file://{Path(url).absolute()}")
+    if not URL.match(url):
+        raise UsageError(f"{url} is no URL", f"file://{Path(url).absolute()}")
     _file_system(url)
 
 
@@ -105,14 +128,16 @@ def _file_system(url: str) -> tuple[Any, str]:
     try:
         if urlsplit(url).password is not None:
             raise UsageError("a password in a URL would stand in the bench's files", "fsspec's configuration, or a key")
+        if url.startswith(MEMORY):
+            raise UsageError(f"{url} is gone when this process ends", "file:///mnt/benches")
         files, root = url_to_fs(url)
         return files, str(root)
     except UsageError:
         raise
     except ImportError as error:  # Install s3fs to access S3
-        raise UsageError(f"--store {url}: {first_line(error)}", "pip install it") from error
+        raise UsageError(f"{url}: {first_line(error)}", "pip install it") from error
     except Exception as error:
-        raise UsageError(f"--store {url}: {first_line(error)}", "a URL that fsspec knows") from error
+        raise UsageError(f"{url}: {first_line(error)}", "a URL that fsspec knows") from error
 
 
 def _own_files(folder: Path) -> list[Path]:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Hashable, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
+from hwprof.bench.matrix import EAGER
 from hwprof.bench.rows import Row
 from hwprof.printable import one_line
+from hwprof.remedies import catalogue
 
 LIBRARY: Final = "matplotlib"
 INCHES: Final = (5.5, 4.0)
@@ -77,19 +79,27 @@ def _scaling(axes: Any, rows: Sequence[Row], name: str) -> None:
     others = [one for one in ("threads", "batch", "imgsz") if one != name]
     rows = [row for row in rows if getattr(row, name) is not None]
     several = {one for one in others if len(_known(rows, one)) > 1}
-    for key, some in _grouped(rows, lambda row: (row.model, row.variant, *(getattr(row, one) for one in others))):
+    for key, some in _grouped(
+        rows, lambda row: (row.model, _without_threads(row.variant), *(getattr(row, one) for one in others))
+    ):
         if len(some) < 2:
             continue
         ordered = sorted(some, key=lambda row: getattr(row, name))
         further = [f"{one} {value}" for one, value in zip(others, key[2:], strict=True) if one in several]
-        x, y = ([getattr(row, what) for row in ordered] for what in (name, "images_per_s"))
+        x, y = [getattr(row, name) for row in ordered], [row.images_per_s or row.forwards_per_s for row in ordered]
         axes.plot(x, y, "o-", label=_text(" ".join([key[0], key[1], *further])))
-    axes.set(xlabel=name, ylabel="images/s", xscale="log")
+    what = "images/s" if any(row.images_per_s for row in rows) else "forwards/s"
+    axes.set(xlabel=name, ylabel=what, xscale="log")
     axes.set_xticks(sorted(_known(rows, name)), minor=False)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
     if axes.lines:
         axes.legend(fontsize=7)
+
+
+def _without_threads(variant: str) -> str:
+    """Their number is what a line goes along."""
+    return "+".join(name for name in variant.split("+") if not catalogue.threads_of(name)) or EAGER
 
 
 def _known(rows: Sequence[Row], name: str) -> set[int]:

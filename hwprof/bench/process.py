@@ -30,6 +30,8 @@ from hwprof.session.quiet import Others
 from hwprof.workload.runtimes.temporary import TEMPORARY, remove_exported
 
 CASE_FILE: Final = "case.json"
+LOOK_EVERY_S: Final = 0.2
+
 LAST_WORDS: Final = 4096
 """Bytes of the log, of which the last line is the reason where nothing else is."""
 
@@ -64,7 +66,7 @@ def carry_out(
             start_new_session=True,  # Ctrl-C is for who waits, and its processes are one group
         )
         try:
-            status = process.wait()
+            status = _waited_for(process)
         finally:
             processes.kill(processes.descendants(process.pid))
             with suppress(OSError):
@@ -82,6 +84,14 @@ def carry_out(
     except (OSError, msgspec.MsgspecError, ValueError) as error:  # a model's code has the process
         failure = Failure(f"what its processes left cannot be read: {one_line(str(error))}")
     return Result(case=case, created=created, seconds=seconds, failure=failure)
+
+
+def _waited_for(process: subprocess.Popen[bytes]) -> int:
+    """Its exit code. Looked at again and again: polars has a wait that a signal interrupts begin anew, and Ctrl-C would
+    be heard at its end."""
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(LOOK_EVERY_S)
 
 
 def _command(folder: Path, settings: Settings) -> list[str]:

@@ -39,14 +39,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     forward_p90_ns: int | None = None
     forward_p99_ns: int | None = None
     forward_mad_ns: float | None = None
-    images_per_s: float | None = None
-    end_to_end_per_s: float | None = None
+    images_per_s: float | None = None  # by the model alone; null: of a model of the user's
+    end_to_end_per_s: float | None = None  # images, with all stages
+    forwards_per_s: float | None = None
     gflops_per_s: float | None = None
     share_of_peak: float | None = None  # of what a large FP32 product attains with so many threads
     bound: str | None = None  # modelled: "compute" or "memory", by operational intensity against the roofs
     peak_bytes: int | None = None
-    joules_per_image: float | None = None  # with all stages, of all that the meter measures
-    joules_error: float | None = None  # half of the 95% interval
+    joules_per_image: float | None = None  # with all stages, of all that the meter measures; null: as images_per_s
+    joules_per_forward: float | None = None
+    joules_error: float | None = None  # half of the 95% interval, of the former, else of the latter
     watts: float | None = None  # meanwhile
     meter: str | None = None  # "package-0", "2 packages", "meter" of --power-command
     no_joules: str | None = None  # why there are none
@@ -95,6 +97,7 @@ def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
         )
     if not case.own:
         named["imgsz"] = model.record.options.get("imgsz", spec.imgsz)
+        named["batch"] = min(spec.batch, math.ceil(model.images / model.forwards))  # a video may have fewer frames
     fp32 = all(group_of(name) != OTHER_NUMBERS for name in spec.variants)
     roofs = roofs_of(peaks, model.record.threads) if fp32 else None
     variant = model.record.variant
@@ -108,8 +111,9 @@ def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
         forward_p90_ns=forward.p90_ns,
         forward_p99_ns=forward.p99_ns,
         forward_mad_ns=forward.mad_ns,
-        images_per_s=result.images_per_s,
-        end_to_end_per_s=result.end_to_end_per_s,
+        images_per_s=None if case.own else result.images_per_s,
+        end_to_end_per_s=None if case.own else result.end_to_end_per_s,
+        forwards_per_s=1e9 / forward.p50_ns,
         gflops_per_s=result.gflops_per_s,
         share_of_peak=_share(result, roofs),
         bound=_bound(result, roofs),
@@ -132,8 +136,11 @@ def _energy(result: Result) -> dict[str, Any]:
     chosen = [one for one in zones if one.zone == METER] or packages or [one for one in zones if one.zone == PLATFORM]
     if not chosen:
         return {"no_joules": result.energy.absent.explanation if result.energy.absent is not None else None}
+    joules = sum(one.joules for one in chosen)
+    per_forward = result.model.images / result.model.forwards if result.model is not None else 1
     return {
-        "joules_per_image": sum(one.joules for one in chosen),
+        "joules_per_image": None if result.case.own else joules,
+        "joules_per_forward": joules * per_forward,
         "joules_error": math.hypot(*(one.joules_error for one in chosen)),
         "watts": sum(one.watts for one in chosen),
         "meter": chosen[0].zone if len(chosen) == 1 else f"{len(chosen)} packages",

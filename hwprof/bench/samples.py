@@ -1,4 +1,5 @@
-"""What the processes of a case leave beside pyperf's own file: every iteration's times, and what the model is."""
+"""What the processes of a case leave beside pyperf's own file: every iteration's times, value by value, and what the
+model is."""
 
 from __future__ import annotations
 
@@ -9,30 +10,45 @@ import msgspec
 
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.regular_files import read_regular
-from hwprof.run.trials import Positive
+from hwprof.run.trials import Amount, Positive
 
 FACTS_FILE: Final = "model.json"
 FAILURE_FILE: Final = "failure.json"
-SAMPLES: Final = "samples-{}.json"
+SAMPLES: Final = "samples-{}.jsonl"
 
 LARGEST_BYTES: Final = 64 << 20
+LARGEST_SAMPLES_BYTES: Final = 1 << 30
 
 
-class Value(msgspec.Struct, frozen=True, array_like=True):
-    """When one of pyperf's values was measured, on CLOCK_MONOTONIC, and of how many iterations it is."""
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """One of pyperf's values: a line of JSON."""
 
-    begin_ns: int
-    end_ns: int
-    iterations: Positive
+    begin_ns: Amount  # on CLOCK_MONOTONIC
+    end_ns: Amount
+    inference_ns: list[Positive]  # of each iteration, by how many forwards it has
+    iteration_ns: list[Positive]
+    peak_bytes: Positive | None = None  # the most that was resident so far; null: the kernel does not tell
 
 
 class Samples(msgspec.Struct, kw_only=True):
-    """Of one process: its iterations in their order, without warm-up."""
+    """Of one process: its values in their order, without warm-up."""
 
-    inference_ns: list[Positive] = []  # of an iteration, by how many forwards it has
-    iteration_ns: list[Positive] = []
     values: list[Value] = []
-    peak_bytes: Positive | None = None  # the most that was resident; null: the kernel does not tell
+
+    @property
+    def inference_ns(self) -> list[int]:
+        """Of all iterations."""
+        return [ns for value in self.values for ns in value.inference_ns]
+
+    @property
+    def iteration_ns(self) -> list[int]:
+        """Of all iterations."""
+        return [ns for value in self.values for ns in value.iteration_ns]
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The most that was resident; None: the kernel does not tell."""
+        return max((value.peak_bytes or 0 for value in self.values), default=0) or None
 
 
 class Model(msgspec.Struct, kw_only=True):
@@ -40,10 +56,10 @@ class Model(msgspec.Struct, kw_only=True):
 
     record: WorkloadRecord
     forwards: Positive
-    images: Positive  # of an iteration: of a model of the user's, what its first input has of its first dimension
-    size_bytes: int  # of parameters and buffers, as the variant has them; of another program, PyTorch's
-    macs: int | None  # of a forward, on average; null: not known
-    bytes: int | None  # modelled: what its layers read and write; null: not known of all
+    images: Positive  # of an iteration; of a model of the user's, whose inputs may be anything, its forwards
+    size_bytes: Amount  # of parameters and buffers, as the variant has them; of another program, PyTorch's
+    macs: Amount | None  # of a forward, on average; null: not known
+    bytes: Amount | None  # modelled: what its layers read and write; null: not known of all
     versions: dict[str, str] = {}
 
 
@@ -52,10 +68,10 @@ class Failure(msgspec.Struct):
 
     message: str
     remedy: str | None = None
-    final: bool = True  # it would fail again
 
 
 def samples_in(folder: Path) -> list[Samples]:
     """Of all processes; raises ``OSError`` and ``msgspec.MsgspecError``."""
+    read = msgspec.json.Decoder(Value).decode_lines
     files = sorted(folder.glob(SAMPLES.format("*")))
-    return [msgspec.json.decode(read_regular(file, LARGEST_BYTES), type=Samples) for file in files]
+    return [Samples(values=read(read_regular(file, LARGEST_SAMPLES_BYTES))) for file in files]

@@ -62,7 +62,7 @@ class Plan(msgspec.Struct, kw_only=True):
     machine: Machine
     peaks: Peaks | None = None
     settings: Settings
-    store: str | None = None  # a URL, below which a copy of it is kept
+    store: str | None = None  # the URL of a copy of it
     cases: list[Case]
 
 
@@ -82,7 +82,8 @@ class Store:
 
     @classmethod
     def create(cls, root: Path, plan: Plan) -> Self:
-        """A new one below ``root``. Raises ``HwprofError`` where the place cannot be written."""
+        """A new one below ``root``, and its copy below the plan's ``store``. Raises ``HwprofError`` where the place
+        cannot be written."""
         name = f"bench-{datetime.fromisoformat(plan.created):%Y%m%d-%H%M%S}"
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -95,6 +96,8 @@ class Store:
                 except FileExistsError:
                     number += 1
             (path / CASES).mkdir()
+            if plan.store is not None:
+                plan.store = f"{plan.store.rstrip('/')}/{path.name}-{_own_digits(path)}"
             with atomic(path / PLAN_FILE) as part:
                 part.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1))
         except OSError as error:
@@ -144,6 +147,7 @@ class Store:
 
     def keep(self, result: Result) -> None:
         """From now on the case is done. Raises ``OSError``."""
+        self.folder_of(result.case).mkdir(parents=True, exist_ok=True)  # a model's code may have taken it away
         with atomic(self.folder_of(result.case) / RESULT_FILE) as part:
             part.write_bytes(msgspec.json.encode(result))
 
@@ -176,8 +180,8 @@ class Store:
         return [found for case in self.plan.cases if (found := self._result(case)) is not None]
 
     def left(self) -> list[Case]:
-        """Those that are not done, or failed for what may be over."""
-        done = {one.key for one in self.results() if one.failure is None or one.failure.final}
+        """Those that are not done, or failed: what was wrong may be mended."""
+        done = {one.key for one in self.results() if one.failure is None}
         return [case for case in self.plan.cases if case.key not in done]
 
     def pyperf_files(self, results: Iterable[Result]) -> Sequence[Path]:
@@ -201,3 +205,9 @@ class Store:
             found = msgspec.json.decode(read_regular(self.folder_of(case) / RESULT_FILE, LARGEST_BYTES), type=Result)
             return found if found.case == case else None
         return None
+
+
+def _own_digits(path: Path) -> str:
+    """That tell a bench's copy from those of others who began one in the same second, wherever."""
+    there = f"{os.uname().nodename} {path.absolute()} {os.getpid()}"
+    return digests.of_bytes(there.encode(errors="surrogateescape"))[:6]

@@ -18,6 +18,7 @@ from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table, whole_width
 from hwprof.run.peaks import NOISY
 from hwprof.run.variants import VariantRecord
+from hwprof.unavailable import explain
 
 MB: Final = 1e6
 TENS: Final = 10
@@ -56,10 +57,23 @@ def _agrees(row: Row, glyphs: Glyphs) -> str:
 
 
 def _joules(row: Row, glyphs: Glyphs) -> str:
+    return _known(row.joules_per_image, row, glyphs)
+
+
+def _joules_of_own(row: Row, glyphs: Glyphs) -> str:
+    return _known(row.joules_per_forward if row.batch is None else None, row, glyphs)
+
+
+def _known(joules: float | None, row: Row, glyphs: Glyphs) -> str:
     """A dash where its error is above the value."""
-    joules, error = row.joules_per_image, row.joules_error
-    known = joules is not None and error is not None and error < joules
-    return energy.with_error(joules, error, glyphs) if known else glyphs.dash
+    if joules is None or row.joules_error is None or row.joules_error >= joules:
+        return glyphs.dash
+    return energy.with_error(joules, row.joules_error, glyphs)
+
+
+def _is_vague(row: Row) -> bool:
+    joules = row.joules_per_image if row.joules_per_image is not None else row.joules_per_forward
+    return joules is not None and (row.joules_error is None or row.joules_error >= joules)
 
 
 COLUMNS: Final = (
@@ -76,10 +90,16 @@ COLUMNS: Final = (
     _Shown("p90", _number(lambda row: row.forward_p90_ns, figures.milliseconds), 4),
     _Shown("p99", _number(lambda row: row.forward_p99_ns, figures.milliseconds), 7),
     _Shown("images/s", _number(lambda row: row.images_per_s, figures.three_digits), 2),
+    _Shown(
+        "forwards/s",
+        _number(lambda row: row.forwards_per_s if row.images_per_s is None else None, figures.three_digits),
+        2,
+    ),
     _Shown("end to end", _number(lambda row: row.end_to_end_per_s, figures.three_digits), 9),
     _Shown("of peak", _number(lambda row: row.share_of_peak, lambda share: f"{share:.0%}"), 3),
     _Shown("bound", lambda row, glyphs: row.bound or glyphs.dash, 11, right=False),
-    _Shown("J/image", _joules, 8),
+    _Shown("J/image", _joules, 2),
+    _Shown("J/forward", _joules_of_own, 2),
     _Shown("peak MB", _number(lambda row: row.peak_bytes, lambda n: f"{n / MB:,.0f}"), 10),
     _Shown(
         "x eager", _number(lambda row: row.times_as_fast, lambda n: f"{n:.2f}" if n >= LEAST_RATIO else f"{n:.1g}"), 1
@@ -145,10 +165,14 @@ def noise(rows: Sequence[Row]) -> str | None:
 def energy_told(rows: Sequence[Row]) -> str | None:
     """What ``J/image`` is of, or why there is none."""
     meters = sorted({row.meter for row in rows if row.meter is not None})
+    what = "J/image" if any(row.joules_per_image is not None for row in rows) or not meters else "J/forward"
     if meters:
-        return f"J/image: with all stages, of all that the meter measures ({', '.join(meters)})"
+        told = f"{what}: with all stages, of all that the meter measures ({', '.join(meters)})"
+        vague = sum(map(_is_vague, rows))
+        of = figures.plural(len(rows), "row")
+        return explain(f"{told}; error above the value in {vague} of {of}", "--min-time 1") if vague else told
     reasons = list(dict.fromkeys(row.no_joules for row in rows if row.no_joules is not None))
-    return f"no J/image: {reasons[0]}" if reasons else None
+    return f"no {what}: {reasons[0]}" if reasons else None
 
 
 def common(rows: Sequence[Row]) -> str:

@@ -7,14 +7,16 @@ import gc
 import os
 import sys
 import time
+from array import array
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from hwprof import processes
 from hwprof.bench.matrix import Case
-from hwprof.bench.samples import FACTS_FILE, SAMPLES, Model, Samples, Value
+from hwprof.bench.samples import FACTS_FILE, SAMPLES, Model, Value
 from hwprof.hardware import machine
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import WorkloadRecord
@@ -37,32 +39,38 @@ class Timing:
         self._describes = describes
         self._workload: Workload | None = None
         self._forwards = 1
-        self._samples = Samples()
+        self._process = os.getpid()
 
     def __call__(self, loops: int) -> float:
         """In seconds: of a forward each, on average over those of an iteration."""
         if self._workload is None:
             self._workload = self._build()
-        total_ns, samples, value_ns = 0, Samples(), time.monotonic_ns()
+        iterations, inferences, value_ns = array("q"), array("q"), time.monotonic_ns()
         for _ in range(loops):
             clock, begin_ns = InferenceClock(), time.perf_counter_ns()
             self._workload.iterate(clock.stage, None)
-            samples.iteration_ns.append(time.perf_counter_ns() - begin_ns)
-            samples.inference_ns.append(max(1, clock.inference_ns // self._forwards))
-            total_ns += clock.inference_ns
-        samples.values.append(Value(value_ns, time.monotonic_ns(), loops))
-        self._keep(samples)
-        return total_ns / self._forwards / 1e9
-
-    def _keep(self, samples: Samples) -> None:
+            iterations.append(time.perf_counter_ns() - begin_ns)
+            inferences.append(clock.inference_ns)
+        end_ns = time.monotonic_ns()
+        processes.end_copy(self._process)
         if self._warmups or self._describes:
             self._warmups -= 1
-            return
-        self._samples.inference_ns += samples.inference_ns
-        self._samples.iteration_ns += samples.iteration_ns
-        self._samples.values += samples.values
-        self._samples.peak_bytes = machine.process_bytes(os.getpid(), "VmHWM") or None
-        _write(self._folder / SAMPLES.format(os.getpid()), self._samples)
+        else:
+            self._keep(value_ns, end_ns, inferences, iterations)
+        return sum(inferences) / self._forwards / 1e9
+
+    def _keep(self, begin_ns: int, end_ns: int, inferences: array[int], iterations: array[int]) -> None:
+        own_bytes = 2 * len(iterations) * iterations.itemsize
+        value = Value(
+            begin_ns=begin_ns,
+            end_ns=end_ns,
+            inference_ns=[max(1, ns // self._forwards) for ns in inferences],
+            iteration_ns=iterations.tolist(),
+            peak_bytes=max(0, machine.process_bytes(os.getpid(), "VmHWM") - own_bytes) or None,
+        )
+        with (self._folder / SAMPLES.format(self._process)).open("ab") as file:
+            file.write(msgspec.json.encode(value) + b"\n")
+        forget_peak()
 
     def _build(self) -> Workload:
         from hwprof.workload import factory
@@ -93,7 +101,7 @@ def _described(workload: Workload, record: WorkloadRecord, spec: WorkloadSpec) -
     return Model(
         record=record,
         forwards=forwards,
-        images=len(record.sources) or forwards * record.batch,
+        images=len(record.sources) or forwards,
         size_bytes=_size_bytes(workload),
         macs=macs,
         bytes=moved,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -158,8 +158,8 @@ def bench_command(
     if address is not None:
         require_reachable(address)
     if resume is not None:
-        _refuse_others()
-        store = bench_session.opened(resume, ROOT, here=address is None)
+        _refuse_others(but={"output"} if isinstance(resume, str) else set())
+        store = bench_session.opened(resume, output, here=address is None)
     else:
         if url is not None:
             check_url(url)
@@ -198,8 +198,8 @@ def _cases(
     from hwprof.workload.spec import WorkloadSpec
 
     several = [of_names([name.replace("+", ",")]) for name in _list(variants, "--variants")]
-    given = WorkloadSpec(model="")
-    ways = [Case(workload=one.of(given), environment=one.environment) for one in several]
+    plain = WorkloadSpec(model="")
+    ways = [Case(workload=one.of(plain), environment=one.environment) for one in several]
     numbers = [None] if threads is None else _numbers(threads, "--threads", 1, MOST_THREADS)
     lengths = [None] if sizes is None else _numbers(sizes, "--imgsz", *SIZES)
     bases = []
@@ -207,6 +207,10 @@ def _cases(
         base = workload_spec(model=model, imgsz=None, batch=1, threads=None, oversubscribe=False, **options)
         check_model(base)
         bases.append(base)
+    own = [base.model for base in bases if ":" in base.model]
+    if len(own) == len(bases) and (given("sizes") or given("batches")):
+        unheeded = "--imgsz" if given("sizes") else "--batch"
+        raise UsageError(f"{unheeded}: only for YOLO pipelines", "a model of yours gets --input-shape or --input")
     for number in numbers:
         require_room_to_measure(number)
     found = cases(bases, ways, lengths, _numbers(batches, "--batch", *BATCHES), numbers)
@@ -244,10 +248,11 @@ def _new(output: Path, cases: Sequence[Case], settings: Any, url: str | None, *,
     return Store.create(output, plan)
 
 
-def _refuse_others() -> None:
-    """Raises ``UsageError`` for options beside ``--resume`` that the bench has had from its start."""
+def _refuse_others(but: Collection[str]) -> None:
+    """Raises ``UsageError`` for options beside ``--resume`` that the bench has had from its start; ``but``: those that
+    it has a use for all the same."""
     context = click.get_current_context()
     asked = [one for one in context.command.params if one.name is not None and given(one.name)]
-    others = [one.opts[-1] for one in asked if one.name not in WITH_RESUME]
+    others = [one.opts[-1] for one in asked if one.name not in {*WITH_RESUME, *but}]
     if others:
         raise UsageError(f"{', '.join(others)}: a bench that goes on has those of its start", "--resume FOLDER alone")

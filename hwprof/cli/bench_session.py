@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,20 +36,27 @@ def opened(place: Path | str, root: Path, *, here: bool) -> Store:
 def carry_out(store: Store, form: str, width: int | None, address: str | None) -> None:
     """Those of its cases that are not done, and shows all. Raises ``HwprofError``."""
     from hwprof.bench import files
-    from hwprof.bench.mirror import mirror_below
+    from hwprof.bench.mirror import Mirror
     from hwprof.bench.rows import rows_of
 
-    mirror = mirror_below(store.plan.store, store) if store.plan.store is not None else None
+    mirror = Mirror(store.plan.store) if store.plan.store is not None else None
     interrupted, late = _measured(store, address, mirror)
     of_machines = {name: used.peaks for name, used in store.machines().items()}
     rows = rows_of(store.results(), store.plan.peaks, of_machines)
-    written = files.write(store, rows) if rows else []
+    if not store.plan.cases:
+        raise HwprofError(f"{store.path} has no cases", "hwprof bench again")
+    written: list[str] = []
+    unwritten: HwprofError | None = None
+    try:
+        written = files.write(store, rows) if rows else []
+    except HwprofError as error:  # what was measured is shown all the same
+        unwritten = error
     if rows:
         _show(store, rows, form, width, written)
     behind = _copied(mirror, store, late) if mirror is not None else None
-    for error in (interrupted, behind):
-        if error is not None:
-            raise error
+    for failure in (interrupted, unwritten, behind):
+        if failure is not None:
+            raise failure
     if rows and all(row.failure is not None for row in rows):
         raise HwprofError("no case could be measured")
 
@@ -78,8 +86,8 @@ def _measured(store: Store, address: str | None, mirror: Mirror | None) -> tuple
                 _carry_out_all(store, address, bars, mirror, told)
         except KeyboardInterrupt as interrupt:
             ended = EndedBySignal(came[0]) if came else interrupt  # a library may have raised its own
-            again = f"hwprof bench --resume {store.path} goes on"
-            return InterruptionError(ended, f"{plural(len(store.left()), 'case')} left: {again}"), late
+            left = f"{plural(len(store.left()), 'case')} left: {_again(store)} goes on"
+            return InterruptionError(ended, left), late
     return None, late
 
 
@@ -88,9 +96,13 @@ def _copied(mirror: Mirror, store: Store, late: Sequence[Case]) -> HwprofError |
     try:
         mirror.put_all(store, done=late)
     except HwprofError as error:
-        return HwprofError(error.message, f"hwprof bench --resume {store.path} copies it again")
-    click.echo(f"copied to {mirror.told}", err=True)
+        return HwprofError(error.message, f"{_again(store)} copies it again")
+    click.echo(f"copied to {one_line(mirror.told)}", err=True)
     return None
+
+
+def _again(store: Store) -> str:
+    return f"hwprof bench --resume {shlex.quote(str(store.path))}"
 
 
 def _carry_out_all(
@@ -126,7 +138,7 @@ def _show(store: Store, rows: Sequence[Row], form: str, width: int | None, writt
     if form == "json":
         print_json(files.as_json(store, rows).decode())
     elif form == "csv":
-        print_csv((store.path / "bench.csv").read_text(encoding="utf-8"))
+        print_csv(table.csv_table(rows).text())
     elif form == "markdown":
         click.echo(table.markdown(rows, files.heading(store, rows)), nl=False)
     else:
@@ -137,5 +149,5 @@ def _show(store: Store, rows: Sequence[Row], form: str, width: int | None, writt
             click.echo(line)
         click.echo()
         table.show(rows, console)
-        click.echo(f"\nkept in {store.path}: {', '.join(written)}")
+        click.echo(f"\nkept in {one_line(str(store.path))}: {', '.join(written)}")
         click.echo("steadier machine: python -m pyperf system tune; two benches: python -m pyperf compare_to")

@@ -44,7 +44,7 @@ class FolderOrUrl(click.ParamType[Path | str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
         """The path, or the URL."""
         text = str(value)
-        return text if "://" in text else Folder().convert(value, param, ctx)
+        return text if text.find("://") > 0 else Folder().convert(value, param, ctx)
 
 
 def _leads_nowhere(link: Path, option: str) -> UsageError:

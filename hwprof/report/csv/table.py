@@ -27,11 +27,17 @@ class Table:
 
     def write(self, path: Path) -> None:
         """The table in full precision; an empty cell is None. Raises ``OSError``."""
+        with path.open("wb") as file:
+            self._frame().write_csv(file, separator=self.delimiter)
+
+    def text(self) -> str:
+        """The same as text."""
+        return self._frame().write_csv(separator=self.delimiter)
+
+    def _frame(self) -> pl.DataFrame:
         import polars as pl
 
-        rows = pl.DataFrame([_series(name, values) for name, values in self.columns.items()])
-        with path.open("wb") as file:
-            without_points(rows).write_csv(file, separator=self.delimiter)
+        return without_points(pl.DataFrame([_series(name, values) for name, values in self.columns.items()]))
 
 
 def without_points(rows: pl.DataFrame) -> pl.DataFrame:

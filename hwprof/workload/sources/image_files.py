@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 
 from hwprof.run.manifest import VideoRecord
@@ -57,6 +58,8 @@ class ImageFiles:
     ) -> None:
         """``all_images``: an iteration takes each, however many there are."""
         self.class_names = class_names
+        there, paths = len(paths), [*islice(cycle(paths), max(batch, len(paths)))]
+        self._notes = [f"batches of {batch}: the source's {there} images are repeated"] if there < batch else []
         self._paths = paths
         self._batch = batch
         self._all = all_images
@@ -91,7 +94,7 @@ class ImageFiles:
         fewer = len(numbers) < len(self._paths)
         more = more_pixels(self._shapes, places, math.prod) if fewer and self._shapes is not None else None
         written = [self._written(number) for number in numbers]
-        return TakenImages(batches, written, len(self._paths) if fewer else None, more)
+        return TakenImages(batches, written, len(self._paths) if fewer else None, more, self._notes)
 
     def _written(self, number: int) -> str:
         """A name that occurs twice in the source gets its position before it."""

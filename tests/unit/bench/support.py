@@ -8,7 +8,7 @@ import msgspec
 
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result, measured
-from hwprof.bench.samples import Failure, Model, Samples
+from hwprof.bench.samples import Failure, Model, Samples, Value
 from hwprof.bench.store import Plan, Settings
 from hwprof.hardware import machine
 from hwprof.run.manifest import WorkloadRecord
@@ -56,9 +56,26 @@ def result(of: Case, *inference_ns: int, others: float | None = 0.01, macs: int 
     outputs = Difference(largest=0.05, mean=0.001, tensors=3)
     boxes = MatchedBoxes(without=10, found=9, matched=8)
     variant = VariantRecord(names, outputs, boxes) if names else None
-    model = Model(record=record(of, variant), forwards=2, images=2, size_bytes=12_000_000, macs=macs, bytes=40_000_000)
-    samples = [Samples(inference_ns=[ns], iteration_ns=[3 * ns], peak_bytes=ns) for ns in inference_ns]
+    images = 2 * of.workload.batch
+    model = Model(
+        record=record(of, variant), forwards=2, images=images, size_bytes=12_000_000, macs=macs, bytes=40_000_000
+    )
+    samples = [Samples(values=[value(0, 3 * ns, inference_ns=ns, peak_bytes=ns)]) for ns in inference_ns]
     return measured(of, CREATED, 1.0, model, samples, others)
+
+
+def value(
+    begin_ns: int, end_ns: int, iterations: int = 1, *, inference_ns: int = 1, peak_bytes: int | None = None
+) -> Value:
+    """Of so many iterations that take all of it."""
+    each_ns = (end_ns - begin_ns) // iterations
+    return Value(
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        inference_ns=[inference_ns] * iterations,
+        iteration_ns=[each_ns] * iterations,
+        peak_bytes=peak_bytes,
+    )
 
 
 def failed(of: Case, message: str, remedy: str | None = None) -> Result:

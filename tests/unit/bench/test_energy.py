@@ -20,7 +20,7 @@ from hwprof.collector.declaration import Declaration, Place
 from hwprof.report.text.console import make_console
 from hwprof.run.details import EnergyDetail
 from hwprof.run.roles import Role
-from tests.unit.bench.support import CREATED, case, result
+from tests.unit.bench.support import CREATED, case, result, value
 
 MS = 1_000_000
 WATTS = 40
@@ -84,8 +84,8 @@ def read(folder: Path, *samples: Samples, images: int = 2) -> Energy:
 
 def test_joules_of_values_of_known_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two processes, of 3 and of 1 iterations a value, with what lies between them left out."""
-    first = [Value(100 * MS, 400 * MS, 3), Value(500 * MS, 800 * MS, 3)]
-    second = [Value(1_000 * MS, 1_100 * MS, 1)]
+    first = [value(100 * MS, 400 * MS, 3), value(500 * MS, 800 * MS, 3)]
+    second = [value(1_000 * MS, 1_100 * MS, 1)]
     monkeypatch.setattr(Meters, "values", (*first, *second))
     registered(monkeypatch, Meters)
     found = read(tmp_path, Samples(values=first), Samples(values=second))
@@ -98,8 +98,8 @@ def test_joules_of_values_of_known_power(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_values_that_no_reading_covers_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registered(monkeypatch, Meters)
-    late = Value(5_000 * MS, 6_000 * MS, 1)
-    found = read(tmp_path, Samples(values=[Value(100 * MS, 400 * MS, 3), late]))
+    late = value(5_000 * MS, 6_000 * MS, 1)
+    found = read(tmp_path, Samples(values=[value(100 * MS, 400 * MS, 3), late]))
     assert found.zones[0].joules == pytest.approx(WATTS * 0.100 / 2)
     none = read(tmp_path, Samples(values=[late]))
     assert none.zones == [] and none.absent is not None and "cover no value" in none.absent.reason
@@ -117,7 +117,7 @@ def test_why_there_are_none_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Collector], told: str
 ) -> None:
     registered(monkeypatch, kind)
-    found = read(tmp_path, Samples(values=[Value(0, MS, 1)]))
+    found = read(tmp_path, Samples(values=[value(0, MS)]))
     assert found.zones == [] and found.absent is not None and found.absent.explanation == told
     rows = rows_of([with_energy(case(), found)], None)
     assert rows[0].joules_per_image is None and table.energy_told(rows) == f"no J/image: {told}"
@@ -126,7 +126,7 @@ def test_why_there_are_none_is_said(
 def with_energy(of: Case, found: Energy) -> Result:
     known = result(of, 40_000_000)
     assert known.model is not None
-    samples = [Samples(inference_ns=[40_000_000], iteration_ns=[120_000_000])]
+    samples = [Samples(values=[value(0, 120_000_000, inference_ns=40_000_000)])]
     return measured(of, CREATED, 1.0, known.model, samples, 0.0, found)
 
 
@@ -156,7 +156,19 @@ def test_the_table_has_a_dash_where_the_error_is_above_the_value() -> None:
     file = io.StringIO()
     table.show(rows, make_console(160, file))
     assert "J/image" in file.getvalue() and "1.50 ±0.01" in file.getvalue() and "0.001" not in file.getvalue()
-    assert table.energy_told(rows) == "J/image: with all stages, of all that the meter measures (package-0)"
+    told = "J/image: with all stages, of all that the meter measures (package-0)"
+    assert table.energy_told(rows[:1]) == told
+    assert table.energy_told(rows) == f"{told}; error above the value in 1 of 2 rows. Try: --min-time 1"
+
+
+def test_a_model_of_the_users_has_joules_of_a_forward() -> None:
+    (row,) = rows_of([with_energy(case(model="mine:model"), Energy(zones=[zone("package-0", 1.5)]))], None)
+    assert (row.joules_per_image, row.joules_per_forward, row.images_per_s) == (None, 1.5, None)
+    assert row.forwards_per_s == pytest.approx(25) and row.end_to_end_per_s is None
+    file = io.StringIO()
+    table.show([row], make_console(160, file))
+    assert {"J/forward", "forwards/s"} <= {*file.getvalue().split()} and "images/s" not in file.getvalue()
+    assert "J/forward" in (table.energy_told([row]) or "")
 
 
 def test_a_meter_on_demand_is_read_where_it_has_options() -> None:

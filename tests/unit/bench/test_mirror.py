@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from hwprof.bench.mirror import Mirror, check, mirror_below
-from hwprof.bench.store import PLAN_FILE, RESULT_FILE, Store
+from hwprof.bench.mirror import Mirror, check
+from hwprof.bench.store import LARGEST_BYTES, PLAN_FILE, RESULT_FILE, Store
 from hwprof.errors import HwprofError, UsageError
 from tests.unit.bench.support import case, plan, result
 
@@ -22,7 +24,7 @@ def done(store: Store, number: int) -> None:
 
 def test_a_bench_goes_on_from_its_copy(tmp_path: Path) -> None:
     store = Store.create(tmp_path / "here", plan(case(), case(imgsz=32)))
-    mirror = mirror_below(f"file://{tmp_path}/there/", store)
+    mirror = Mirror(f"file://{tmp_path}/there/{store.path.name}")
     mirror.put_all(store, done=[])
     done(store, 0)
     mirror.put_case(store, store.plan.cases[0])
@@ -37,6 +39,54 @@ def test_a_bench_goes_on_from_its_copy(tmp_path: Path) -> None:
     assert [one.workload.imgsz for one in again.left()] == [32]
     with pytest.raises(UsageError, match="is here already"):
         Mirror(f"file://{there}").fetch(tmp_path / "here")
+
+
+def test_what_an_attempt_before_has_left_is_not_in_the_copy(tmp_path: Path) -> None:
+    store = Store.create(tmp_path, plan(case()))
+    mirror = Mirror(f"file://{tmp_path}/there")
+    folder = store.begin(case())
+    for name in ("failure.json", "samples-1.json"):
+        (folder / name).touch()
+    mirror.put_case(store, case())
+    done(store, 0)
+    mirror.put_case(store, case())
+    there = tmp_path / "there" / "cases" / case().key
+    assert {one.name for one in there.iterdir()} == {one.name for one in store.folder_of(case()).iterdir()}
+
+
+def test_the_copy_is_below_the_url_and_keeps_its_name(tmp_path: Path) -> None:
+    wanted = plan(case())
+    wanted.store = "file:///mnt/benches/"
+    store = Store.create(tmp_path, wanted)
+    store.path.rename(tmp_path / "renamed")
+    kept = Store.open(tmp_path / "renamed").plan.store or ""
+    assert re.fullmatch(rf"file:///mnt/benches/{store.path.name}-[0-9a-f]{{6}}", kept)
+    there = plan(case())
+    there.store = "file:///mnt/benches"
+    assert Store.create(tmp_path / "elsewhere", there).plan.store != kept, "another one of the same second"
+
+
+@pytest.mark.parametrize("what", ["damaged", "large", "pipe", "link"])
+def test_a_copy_that_cannot_be_taken_leaves_nothing(tmp_path: Path, what: str) -> None:
+    there = tmp_path / "there" / "bench-1"
+    (there / "cases" / "a").mkdir(parents=True)
+    (there / PLAN_FILE).write_bytes(msgspec.json.encode(plan(case()))[: 99 if what == "damaged" else None])
+    odd = there / "cases" / "a" / "result.json"
+    if what == "large":
+        odd.touch()
+        os.truncate(odd, LARGEST_BYTES + 1)
+    elif what == "pipe":
+        os.mkfifo(odd)
+    elif what == "link":
+        odd.symlink_to("/etc/passwd")
+    mirror = Mirror(f"file://{there}")
+    if what in ("damaged", "large"):
+        with pytest.raises(HwprofError, match="is damaged" if what == "damaged" else "more than 64 MiB"):
+            mirror.fetch(tmp_path / "here")
+        assert [*(tmp_path / "here").iterdir()] == []
+    else:
+        found = mirror.fetch(tmp_path / "here")
+        assert {one.name for one in found.rglob("*")} == {PLAN_FILE, "cases"}
 
 
 def test_only_what_a_bench_has_is_fetched(tmp_path: Path) -> None:
@@ -54,7 +104,7 @@ def test_what_cannot_be_copied_is_a_line(tmp_path: Path) -> None:
     store = Store.create(tmp_path, plan(case()))
     (tmp_path / "file").touch()
     with pytest.raises(HwprofError, match="cannot write to file://"):
-        mirror_below(f"file://{tmp_path}/file", store).put_all(store, done=[])
+        Mirror(f"file://{tmp_path}/file/x").put_all(store, done=[])
     with pytest.raises(UsageError, match="no folder of a bench"):
         Mirror(f"file://{tmp_path}/nothing").fetch(tmp_path / "x")
 
@@ -62,7 +112,7 @@ def test_what_cannot_be_copied_is_a_line(tmp_path: Path) -> None:
 def test_a_result_is_the_last_of_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store.create(tmp_path, plan(case()))
     done(store, 0)
-    mirror = mirror_below(f"file://{tmp_path}/there", store)
+    mirror = Mirror(f"file://{tmp_path}/there/{store.path.name}")
     put: list[str] = []
     monkeypatch.setattr(mirror._files, "pipe_file", lambda path, _: put.append(Path(path).name))
     mirror.put_case(store, case())
@@ -75,6 +125,8 @@ def test_a_result_is_the_last_of_its_files(tmp_path: Path, monkeypatch: pytest.M
         ("/mnt/benches", "no URL"),
         ("nope://x/y", "Protocol not known"),
         ("sftp://me:secret@host/x", "a password in a URL"),
+        ("memory://x", "is gone when this process ends"),
+        ("://", "no URL"),
     ],
 )
 def test_urls_that_are_none(url: str, told: str) -> None:
