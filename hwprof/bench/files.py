@@ -48,10 +48,12 @@ def heading(store: Store, rows: Sequence[Row]) -> list[str]:
     processes = plural(how.processes, "process", "processes")
     lines = [
         f"{of.processor}, {of.logical_processors} processors, {plan.created}",
-        f"median of a forward over {processes} of {plural(how.values, 'value')} each; images/s of the model alone",
+        f"median of a forward over all iterations of {processes}, {plural(how.values, 'value')} each; images/s of the"
+        " model alone",
         table.common(rows),
         table.noise(rows),
         table.energy_told(rows),
+        *table.remarks(rows, how.min_time_s),
     ]
     return [one_line(line) for line in lines if line]
 

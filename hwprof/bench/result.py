@@ -14,13 +14,14 @@ from hwprof.bench.matrix import Case
 from hwprof.bench.samples import Failure, Model, Samples
 from hwprof.run.trials import Positive
 
-PERCENTILES: Final = (50, 90, 99)
+PERCENTILES: Final = (90, 99)
 
 Rate = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a repeated time, in nanoseconds: percentiles by the nearest rank, and the median's absolute deviation."""
+    """Of a repeated time, in nanoseconds: the median with its absolute deviation, and percentiles by the nearest
+    rank."""
 
     number: Positive
     p50_ns: Positive
@@ -41,6 +42,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     model: Model | None = None
     forward: Times | None = None  # the model's time, by forward
     iteration: Times | None = None  # with all stages
+    value_s: Rate | None = None  # how long pyperf's values took, the median; null: by an older version
     processes: int = 0
     peak_bytes: Positive | None = None
     others_share: Rate | None = None  # of all processors' time, that others used meanwhile; null: not told
@@ -79,7 +81,8 @@ def times_of(values_ns: Sequence[int]) -> Times | None:
     if not values_ns:
         return None
     ordered = sorted(values_ns)
-    p50, p90, p99 = (ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)] for percent in PERCENTILES)
+    p50 = round(statistics.median(ordered))
+    p90, p99 = (ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)] for percent in PERCENTILES)
     return Times(
         number=len(ordered),
         p50_ns=p50,
@@ -110,6 +113,7 @@ def measured(
         model=model,
         forward=forward,
         iteration=times_of([one for process in samples for one in process.iteration_ns]),
+        value_s=statistics.median((one.end_ns - one.begin_ns) / 1e9 for process in samples for one in process.values),
         processes=len(samples),
         peak_bytes=max((one.peak_bytes or 0 for one in samples), default=0) or None,
         others_share=others_share,

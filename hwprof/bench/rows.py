@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from hwprof.analysis.intervals import MAD_TO_SIGMA, MEDIAN_TO_MEAN, NORMAL_95
 from hwprof.analysis.roofline import Roofs, roofs_of
 from hwprof.bench.matrix import EAGER
-from hwprof.bench.result import Result
+from hwprof.bench.result import Result, Times
 from hwprof.remedies.catalogue import group_of
 from hwprof.run.details import METER, PACKAGE, PLATFORM
 from hwprof.run.peaks import DRAM, Peaks
@@ -53,10 +54,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     meter: str | None = None  # "package-0", "2 packages", "meter" of --power-command
     no_joules: str | None = None  # why there are none
     times_as_fast: float | None = None  # as the same in eager mode
+    times_as_fast_error: float | None = None  # half of the 95% interval, by the iterations of both
+    value_s: float | None = None  # how long pyperf's values took, the median
     outputs: Difference | None = None  # from eager mode's
     boxes: MatchedBoxes | None = None
     iterations: int | None = None
     others_share: float | None = None  # of all processors' time, that other programs used meanwhile
+    notes: list[str] = []  # on the variant
     failure: str | None = None
     remedy: str | None = None
 
@@ -66,7 +70,7 @@ def rows_of(
 ) -> list[Row]:
     """In their order. ``peaks``: of the machine that the bench was begun on; ``of_machines``: of others, by name."""
     eager = {
-        (one.machine, one.case.place): one.forward.p50_ns
+        (one.machine, one.case.place): one.forward
         for one in results
         if one.case.variant == EAGER and one.forward is not None
     }
@@ -76,7 +80,7 @@ def rows_of(
     ]
 
 
-def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
+def _row(result: Result, eager: Times | None, peaks: Peaks | None) -> Row:
     case, model, forward = result.case, result.model, result.forward
     spec = case.workload
     named: dict[str, Any] = {
@@ -119,12 +123,24 @@ def _row(result: Result, eager_ns: int | None, peaks: Peaks | None) -> Row:
         bound=_bound(result, roofs),
         peak_bytes=result.peak_bytes,
         **_energy(result),
-        times_as_fast=eager_ns / forward.p50_ns if eager_ns is not None and case.variant != EAGER else None,
+        **(_beside(eager, forward) if eager is not None and case.variant != EAGER else {}),
+        value_s=result.value_s,
         outputs=variant.outputs if variant is not None else None,
         boxes=variant.boxes if variant is not None else None,
         iterations=forward.number,
         others_share=result.others_share,
+        notes=model.notes,
     )
+
+
+def _beside(eager: Times, forward: Times) -> dict[str, Any]:
+    """The error is that of two medians: 1.25 standard errors of a mean, with spreads by the MAD of a normal
+    distribution."""
+    ratio = eager.p50_ns / forward.p50_ns
+    relative = [
+        MEDIAN_TO_MEAN * MAD_TO_SIGMA * one.mad_ns / one.p50_ns / math.sqrt(one.number) for one in (eager, forward)
+    ]
+    return {"times_as_fast": ratio, "times_as_fast_error": NORMAL_95 * ratio * math.hypot(*relative)}
 
 
 def _energy(result: Result) -> dict[str, Any]:

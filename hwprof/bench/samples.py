@@ -60,6 +60,7 @@ class Model(msgspec.Struct, kw_only=True):
     size_bytes: Amount  # of parameters and buffers, as the variant has them; of another program, PyTorch's
     macs: Amount | None  # of a forward, on average; null: not known
     bytes: Amount | None  # modelled: what its layers read and write; null: not known of all
+    notes: list[str] = []  # on the variant
     versions: dict[str, str] = {}
 
 

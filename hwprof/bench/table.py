@@ -22,8 +22,14 @@ from hwprof.unavailable import explain
 
 MB: Final = 1e6
 TENS: Final = 10
+SHORT: Final = 0.5
+"""Of the time that a value is to take."""
+
 LEAST_RATIO: Final = 0.1
 """That has two decimals."""
+
+LEAST_ERROR: Final = 0.02
+"""Of a ratio, that is told."""
 
 LEAST_NAME: Final = 12
 LEAST_VARIANT: Final = 22
@@ -54,6 +60,15 @@ def _ratio(number: float) -> str:
 
 def _agrees(row: Row, glyphs: Glyphs) -> str:
     return variant.agreement(VariantRecord([], row.outputs, row.boxes), glyphs, brief=True) or ""
+
+
+def _times(row: Row, glyphs: Glyphs) -> str:
+    """With half of its interval, where that is no less than its last digit."""
+    if row.times_as_fast is None:
+        return glyphs.dash
+    error = row.times_as_fast_error or 0.0
+    told = f" {glyphs.plus_minus}{error:.1g}" if error >= LEAST_ERROR else ""
+    return f"{_ratio(row.times_as_fast)}{told}"
 
 
 def _joules(row: Row, glyphs: Glyphs) -> str:
@@ -101,9 +116,7 @@ COLUMNS: Final = (
     _Shown("J/image", _joules, 2),
     _Shown("J/forward", _joules_of_own, 2),
     _Shown("peak MB", _number(lambda row: row.peak_bytes, lambda n: f"{n / MB:,.0f}"), 10),
-    _Shown(
-        "x eager", _number(lambda row: row.times_as_fast, lambda n: f"{n:.2f}" if n >= LEAST_RATIO else f"{n:.1g}"), 1
-    ),
+    _Shown("x eager", _times, 1),
     _Shown("agrees", _agrees, 1, right=False),
 )
 
@@ -123,9 +136,16 @@ def show(rows: Sequence[Row], console: Console) -> None:
         if hidden := [one.header for one in columns if one not in shown_columns]:
             width = f"Try: --width {-(-wanted // TENS) * TENS}"
             console.print(Text(f"not shown: {', '.join(hidden)}. {width}", "dim", overflow="fold"))
+    for line in notes(rows):
+        console.print(Text(line, overflow="fold"))
     for row in rows:
         if row.failure is not None:
             console.print(Text(f"not measured: {_name(row)}: {one_line(row.failure)}{_try(row)}", overflow="fold"))
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """What is to be known of single rows."""
+    return [f"{_name(row)}: {one_line(note)}" for row in rows for note in row.notes]
 
 
 def _least(header: str) -> int | None:
@@ -175,6 +195,21 @@ def energy_told(rows: Sequence[Row]) -> str | None:
     return f"no {what}: {reasons[0]}" if reasons else None
 
 
+def remarks(rows: Sequence[Row], min_time_s: float) -> list[str]:
+    """What must be known of figures that are odd."""
+    short = sum(row.value_s is not None and row.value_s < SHORT * min_time_s for row in rows)
+    above = any((row.share_of_peak or 0.0) > 1 for row in rows)
+    other = any(row.share_of_peak is None and row.gflops_per_s is not None for row in rows)
+    of_peak = any(row.share_of_peak is not None for row in rows)
+    short_of = f"values of {figures.plural(short, 'case')} are shorter than --min-time {min_time_s:g}"
+    found = {
+        explain(f"{short_of}: the machine was busy while their length was chosen", "end other programs"): short,
+        "of peak above 100%: faster than PyTorch's own large FP32 product (hwprof peaks)": above,
+        "of peak and bound are known of FP32 alone": other and of_peak,
+    }
+    return [line for line, holds in found.items() if holds]
+
+
 def common(rows: Sequence[Row]) -> str:
     """What all rows have in common and no column says: ``size 640, batch 1, 2 threads``."""
     measured = [row for row in rows if row.failure is None]
@@ -203,7 +238,8 @@ def markdown(rows: Sequence[Row], told: Sequence[str]) -> str:
         every = zip(*(cells for _, cells in columns), strict=True)
         lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in every]
     failed = [row for row in rows if row.failure is not None]
-    lines += ["", *(f"- not measured: {_name(row)}: {one_line(row.failure or '')}{_try(row)}" for row in failed)]
+    lines += ["", *(f"- {line}" for line in notes(rows))]
+    lines += [*(f"- not measured: {_name(row)}: {one_line(row.failure or '')}{_try(row)}" for row in failed)]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -232,6 +268,7 @@ def page(rows: Sequence[Row], title: str, told: Sequence[str], drawing: str | No
         told="".join(f"<p>{html.escape(one_line(line))}</p>" for line in told),
         head=head,
         body=body,
+        notes="".join(f"<p>{html.escape(line)}</p>" for line in notes(rows)),
         failed=f"<h2>Not measured</h2><ul>{failed}</ul>" if failed else "",
         drawing=drawing or "",
     )
@@ -246,7 +283,7 @@ td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max
 </style></head><body><h1>{title}</h1>{told}
 <table><thead><tr>{head}</tr></thead><tbody>
 {body}
-</tbody></table>{failed}
+</tbody></table>{notes}{failed}
 {drawing}
 </body></html>
 """

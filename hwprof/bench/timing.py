@@ -85,15 +85,14 @@ class Timing:
         made = make(workload, spec, compare=self._describes)
         if self._describes:
             record.variant = made.record
-            record.notes += made.notes
-            _write(self._folder / FACTS_FILE, _described(workload, record, spec))
+            _write(self._folder / FACTS_FILE, _described(workload, record, spec, made.notes))
         forget_peak()
         gc.collect()
         gc.freeze()
         return workload
 
 
-def _described(workload: Workload, record: WorkloadRecord, spec: WorkloadSpec) -> Model:
+def _described(workload: Workload, record: WorkloadRecord, spec: WorkloadSpec, notes: list[str]) -> Model:
     import torch
 
     forwards = max(1, len(workload.forwards()))
@@ -105,6 +104,7 @@ def _described(workload: Workload, record: WorkloadRecord, spec: WorkloadSpec) -
         size_bytes=_size_bytes(workload),
         macs=macs,
         bytes=moved,
+        notes=notes,
         versions={"torch": str(torch.__version__), "python": sys.version.split()[0]},
     )
 

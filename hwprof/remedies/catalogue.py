@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,6 +19,9 @@ from hwprof.unavailable import Unavailable
 
 FOLDERS: Final = ("/usr/lib/{machine}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/lib64")
 """Where distributions keep shared libraries."""
+
+ALIASES: Final = {"bf16": "bfloat16", "ort": "onnxruntime", "onnx": "onnxruntime", "jit": "torchscript"}
+"""As they are called elsewhere."""
 
 NUMBERED: Final = re.compile(r"threads=([1-9]\d{0,3})")
 THREADS: Final = "threads"
@@ -73,7 +77,11 @@ def names() -> list[str]:
 def _no_such(name: str) -> UsageError:
     if name.partition("=")[0] == THREADS:
         return UsageError(f"{name}: a number of threads from 1 to 9999", f"{THREADS}=4")
-    return UsageError(f"there is no remedy {name}", f"one of {', '.join(names())}")
+    near = get_close_matches(name.replace("-", "_"), [*remedies(), *ALIASES], n=1)
+    meant = ALIASES.get(near[0], near[0]) if near else None
+    return UsageError(
+        f"there is no remedy or variant {name}", f"did you mean {meant}?" if meant else f"one of {', '.join(names())}"
+    )
 
 
 def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready | Unavailable:

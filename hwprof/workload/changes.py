@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,14 @@ from hwprof.workload.runtimes.flat_call import FlatCall, Structure, flatten, kin
 
 if TYPE_CHECKING:  # it is slow to import, and few want it
     from hwprof.workload.runtimes.runtime import Runtime
+
+TO_PYTHON: Final = "Converting a tensor to a Python"
+"""What torch's tracer says where it loses a value of a tensor."""
+
+
+class FrozenWarning(UserWarning):
+    """Outputs were compared of inputs for which they are right."""
+
 
 FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 """By the number of dimensions."""
@@ -78,6 +87,7 @@ def _int8(module: nn.Module) -> None:
     """Linear layers in the model, by torch's own dynamic quantisation. Raises ``HwprofError`` where there are none."""
     if not any(type(one) is nn.Linear for name, one in module.named_modules() if name):
         raise HwprofError("the model has no Linear layers in it, which is what is quantised dynamically")
+    torch.backends.mha.set_fastpath_enabled(False)  # it asks for weights that quantised layers do not have
     with warnings.catch_warnings(action="ignore"):  # that another package is to do it some day
         quantize: Any = torch.ao.quantization.quantize_dynamic
         quantize(module, {nn.Linear}, dtype=torch.qint8, inplace=True)
@@ -107,11 +117,29 @@ def _traced(module: nn.Module, leaves: Sequence[Any], spec: pytree.TreeSpec) -> 
     script: Any = torch.jit
     flat, tensors = FlatCall(module, leaves, spec, given.append), tuple(tensors_of(leaves))
     try:
-        with warnings.catch_warnings(action="ignore"):  # of what is constant for this shape, and that it is an old way
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
             found = script.freeze(script.trace(flat, tensors, check_trace=False, strict=False))
     except Exception as error:  # whatever the model's code, or the tracer, may raise
         raise HwprofError(f"the model cannot be traced: {first_line(error)}") from error
+    _tell_of_frozen(said)
     return lambda following: given[-1].filled(found(*following))
+
+
+def _tell_of_frozen(said: Sequence[warnings.WarningMessage]) -> None:
+    """Of all that the tracer says what makes outputs of other inputs wrong."""
+    script: Any = torch.jit
+    frozen: type[Warning] = script.TracerWarning
+    places = dict.fromkeys(
+        f"{Path(one.filename).name}:{one.lineno}"
+        for one in said
+        if issubclass(one.category, frozen) and str(one.message).startswith(TO_PYTHON)
+    )
+    if places:
+        first, *others = places
+        further = f" and {len(others)} more" if others else ""
+        text = f"TorchScript: what the model's code decides by tensors' values ({first}{further}) is frozen as for the"
+        warnings.warn(FrozenWarning(f"{text} first input: others may have wrong outputs"), stacklevel=2)
 
 
 def _compile(module: nn.Module) -> None:

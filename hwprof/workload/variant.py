@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import msgspec
 
 from hwprof.remedies import catalogue
 from hwprof.run.variants import VariantRecord
-from hwprof.workload.changes import of_built, of_outputs
+from hwprof.workload.changes import FrozenWarning, of_built, of_outputs
 from hwprof.workload.layer_hooks import stand_ins
 from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
@@ -35,9 +37,25 @@ def make(workload: Workload, spec: WorkloadSpec, *, compare: bool, watchable: bo
         stand_in.can_be_watched = watchable
     if not spec.variants:
         return Variant(take_back, None, [])
-    compared = without.compared(workload) if without is not None else (None, None)
-    notes = [UNREPEATABLE] if without is not None and not without.repeatable else []
+    with _told() as notes:
+        compared = without.compared(workload) if without is not None else (None, None)
+    if without is not None and not without.repeatable:
+        notes.append(UNREPEATABLE)
     return Variant(take_back, VariantRecord(list(spec.variants), *compared), notes)
+
+
+@contextmanager
+def _told() -> Iterator[list[str]]:
+    """What is to be said of a variant that was made when its model was first called."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", FrozenWarning)
+        yield notes
+    for one in said:
+        if issubclass(one.category, FrozenWarning):
+            notes.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _outputs_without(workload: Workload, spec: WorkloadSpec) -> VariantOutputs | None:

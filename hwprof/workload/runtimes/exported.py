@@ -77,7 +77,10 @@ def _refused(error: Exception) -> HwprofError:
     inner = error
     while isinstance(inner.__cause__, Exception):
         inner = inner.__cause__
-    return HwprofError(f"the model cannot be exported to ONNX: {with_cause(first_line(inner), inner)}")
+    return HwprofError(
+        f"the model cannot be exported to ONNX: {with_cause(first_line(inner), inner)}",
+        "torch.cond in place of what its code decides by values (pytorch.org: torch.export); or --variant compile",
+    )
 
 
 def _paths(model: nn.Module) -> dict[str, str]:

@@ -12,6 +12,7 @@ from hwprof.bench.samples import Failure, Model, Samples, Value
 from hwprof.bench.store import Plan, Settings
 from hwprof.hardware import machine
 from hwprof.run.manifest import WorkloadRecord
+from hwprof.run.peaks import Peak, Peaks, Unit
 from hwprof.run.trials import Difference
 from hwprof.run.variants import MatchedBoxes, VariantRecord
 from hwprof.workload.spec import WorkloadSpec
@@ -22,6 +23,20 @@ CREATED = "2026-11-29T12:00:00+00:00"
 
 def case(**fields: object) -> Case:
     return Case(workload=msgspec.structs.replace(SPEC, **fields))
+
+
+def peak(what: str, value: float, level: str | None = None) -> Peak:
+    unit: Unit = "GFLOP/s" if level is None else "GB/s"
+    return Peak(what=what, threads=2, level=level, value=value, unit=unit, worst=value, repetitions=1, how="x")
+
+
+PEAKS = Peaks(
+    created="",
+    machine="",
+    processor="",
+    threads=[1, 2],
+    peaks=[peak("fp32", 500.0), peak("gemm-fp32", 400.0), peak("triad", 20.0, "DRAM")],
+)
 
 
 def plan(*cases: Case) -> Plan:

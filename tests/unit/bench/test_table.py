@@ -12,7 +12,7 @@ from hwprof.bench import table
 from hwprof.bench.plot import drawing
 from hwprof.bench.rows import rows_of
 from hwprof.report.text.console import make_console
-from tests.unit.bench.support import case, failed, result
+from tests.unit.bench.support import PEAKS, case, failed, result
 
 EVIL = "x\x1b[31m<script>|$a$\n"
 
@@ -47,6 +47,29 @@ def test_it_has_what_tells_rows_apart_and_not_what_all_have() -> None:
     assert table.common(ROWS) == "size 640, threads 2"
     assert "channels_last+bfloat16" in text and "8/10 boxes" in text and "4.00" in text
     assert "not measured: yolov8n int8 b1: no Linear layers. Try: another" in text
+
+
+def test_what_is_odd_is_said() -> None:
+    rows = rows_of([result(case(), 40_000_000), result(case(variants=("bfloat16",)), 10_000_000)], PEAKS)
+    assert table.remarks(rows, 0.05) == ["of peak and bound are known of FP32 alone"]
+    (short, *_) = table.remarks(rows, 0.3)
+    assert short.startswith("values of 2 cases are shorter than --min-time 0.3: the machine was busy")
+    fast = rows_of([result(case(), 1_000_000)], PEAKS)
+    assert table.remarks(fast, 0.0) == [
+        "of peak above 100%: faster than PyTorch's own large FP32 product (hwprof peaks)"
+    ]
+
+
+def test_notes_of_a_variant_are_beside_its_row() -> None:
+    one = result(case(variants=("torchscript",)), 5)
+    assert one.model is not None
+    one.model.notes.append("frozen\n\x1b[31m")
+    rows = rows_of([one], None)
+    file = io.StringIO()
+    table.show(rows, make_console(100, file))
+    for text in (file.getvalue(), table.markdown(rows, []), table.page(rows, "x", [], None)):
+        assert "yolov8n torchscript 640 b1: frozen" in text
+        assert "\x1b" not in text
 
 
 def test_what_others_took_is_said() -> None:

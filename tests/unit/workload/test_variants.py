@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from hwprof.workload.changes import CODE, of_built, of_outputs
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.output_differences import difference
 from hwprof.workload.protocol import Call, Outputs, Stages
+from hwprof.workload.spec import WorkloadSpec
+from hwprof.workload.variant import make
 from hwprof.workload.variant_outputs import VariantOutputs, matched
 
 
@@ -100,6 +103,34 @@ def test_inputs_by_name_are_traced_too() -> None:
     for times in (1, 3, 1):
         with torch.inference_mode():
             assert model(x, scale=2 * x, times=times).tolist() == [2.0 * times] * 2
+
+
+def test_what_a_trace_freezes_is_told() -> None:
+    class ByValue(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(int(x.sum())):
+                x = x + 1
+            return x if x.sum() > 0 else -x
+
+    workload = Once(ByValue().eval(), torch.ones(2))
+    spec = WorkloadSpec(model="x:y", variants=("torchscript",), changes=("torchscript",))
+    made = make(workload, spec, compare=True)
+    (note,) = made.notes
+    assert re.search(r"decides by tensors' values \(test_variants.py:\d+ and 1 more\) is frozen", note)
+    plain = make(Once(nn.ReLU().eval(), torch.ones(2)), spec, compare=True)
+    assert plain.notes == []
+
+
+def test_int8_of_an_encoder_that_has_a_fast_path() -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model, x = nn.TransformerEncoder(layer, 2).eval(), torch.rand(1, 5, 16)
+    own = called(model, x)
+    try:
+        of_built([model], ["int8"])
+        found = called(model, x)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    assert difference([(found.numpy(), own.numpy())]).largest < 0.1
 
 
 def test_what_cannot_be_traced_says_so_in_one_line() -> None:
