@@ -20,6 +20,7 @@ from tests.support.models.remedies import WITHOUT_S
 from tests.support.requirements import require_module
 
 QUICK = ("--processes", "2", "--values", "2", "--min-time", "0.01", "--no-peaks")
+LONG = ("--processes", "1", "--values", "100", "--min-time", "1", "--no-peaks")
 OWN = ("--models", "tests.support.models.remedies:factory")
 
 
@@ -74,8 +75,8 @@ def test_joules_of_a_meter_of_known_power(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["rows"]
     assert row["meter"] == "meter" and row["watts"] == pytest.approx(40, rel=0.01)
-    assert row["joules_per_image"] == pytest.approx(40 / row["end_to_end_per_s"], rel=0.05)
-    assert 0 < row["joules_error"] < 0.2 * row["joules_per_image"]
+    assert row["joules_per_forward"] == pytest.approx(40 / row["forwards_per_s"], rel=0.05)
+    assert 0 < row["joules_error"] < 0.2 * row["joules_per_forward"] and row["joules_per_image"] is None
     (result,) = the_store(tmp_path).results()
     assert not (the_store(tmp_path).folder_of(result.case) / "power_meter").exists()
     for option in ("--power-file", "--power-command"):
@@ -141,17 +142,87 @@ def processes_of(folder: Path) -> list[str]:
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command_line("bench", *OWN, "--threads", "1,2", *QUICK), cwd=tmp_path, env=os.environ | TESTS_MODELS,
+        command_line("bench", *OWN, "--threads", "1,2", *LONG), cwd=tmp_path, env=os.environ | TESTS_MODELS,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     end_s = time.monotonic() + 120
     while not list(tmp_path.glob("results/bench-*/cases/*/case.json")):
         assert time.monotonic() < end_s and process.poll() is None
         time.sleep(0.1)
+    time.sleep(3)  # into its values, with all that hwprof needs imported
+    assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=10)
     assert process.returncode == 130 and "hwprof bench --resume" in told and "Traceback" not in told
     assert not processes_of(the_store(tmp_path).path)
+
+
+HOSTILE = """
+import atexit, os, shutil, sys, threading, time
+import torch
+class Does(torch.nn.Linear):
+    def __init__(self, does):
+        super().__init__(3, 2)
+        self.does, self.calls = does, 0
+    def forward(self, x):
+        self.calls += 1
+        if self.calls == 3:
+            self.does()
+        return super().forward(x)
+def plain(): return torch.nn.Linear(3, 2)
+def thread(): return Does(lambda: threading.Thread(target=lambda: time.sleep(300)).start())
+def at_exit(): return Does(lambda: atexit.register(time.sleep, 300))
+def forking(): return Does(os.fork)
+def no_output(): return Does(lambda: setattr(sys, "stdout", None))
+def removing(): return Does(lambda: shutil.rmtree(sys.argv[-1]))
+"""
+
+
+def test_what_a_model_does_is_its_cases_alone(tmp_path: Path) -> None:
+    """A thread that goes on, something to do at exit, a copy that comes back, an output that is gone: measured all the
+    same; one whose case's folder is gone is a row, and the next one is measured."""
+    (tmp_path / "mine.py").write_text(HOSTILE)
+    names = ("thread", "at_exit", "forking", "no_output", "removing", "plain")
+    began_s = time.monotonic()
+    done = hwprof(
+        "bench", "--models", ",".join(f"mine:{name}" for name in names), "--input-shape", "1,3", "--no-peaks",
+        "--processes", "1", "--values", "1", "--min-time", "0.001", "--threads", "1", "--format", "json",
+        cwd=tmp_path, timeout_s=200,
+    )  # fmt: skip
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert time.monotonic() - began_s < 120, "nobody waits for what is left"
+    found = {row["model"]: row for row in json.loads(done.stdout)["rows"]}
+    assert [name for name in names if found[f"mine:{name}"]["failure"]] == ["removing"]
+    assert not processes_of(the_store(tmp_path).path)
+
+
+def test_a_batch_has_as_many_images_as_it_says(tmp_path: Path) -> None:
+    require_module("ultralytics")
+    models = ("--models", "yolov5n", "--imgsz", "64", "--batch", "2,5")
+    quick = ("--processes", "1", "--values", "1", "--min-time", "0.01", "--no-peaks", "--threads", "1")
+    done = hwprof("bench", *models, *quick, "--format", "json", cwd=tmp_path)
+    two, five = json.loads(done.stdout)["rows"]
+    assert (two["batch"], five["batch"]) == (2, 5) and five["gflops"] == pytest.approx(2.5 * two["gflops"])
+    (result,) = [one for one in the_store(tmp_path).results() if one.case.workload.batch == 5]
+    assert result.model is not None and result.model.images == 5 and result.model.forwards == 1
+    assert "repeated" in " ".join(result.model.record.notes)
+
+
+def test_files_of_a_bench_that_are_damaged_cost_no_table(tmp_path: Path) -> None:
+    quick = ("--processes", "1", "--values", "1", "--min-time", "0.01", "--no-peaks", "--threads", "1,2")
+    done = hwprof("bench", *OWN, *quick, cwd=tmp_path, environment=TESTS_MODELS)
+    assert done.returncode == 0, done.stderr
+    store = the_store(tmp_path)
+    deep, large = [store.folder_of(case) / "pyperf.json" for case in store.plan.cases]
+    deep.write_text("[" * 200_000)
+    os.truncate(large, 20 << 30)
+    again = hwprof("bench", "--resume", str(store.path), cwd=tmp_path, environment=TESTS_MODELS)
+    assert again.returncode == 0 and "forwards/s" in again.stdout, again.stderr
+    result = store.folder_of(store.plan.cases[0]) / "result.json"
+    known = json.loads(result.read_text())
+    known["model"]["macs"] = 10**400
+    result.write_text(json.dumps(known))
+    assert [one.key for one in store.left()] == [store.plan.cases[0].key], "it is done again"
 
 
 def test_models_of_both_kinds_stand_side_by_side(tmp_path: Path) -> None:
@@ -181,12 +252,18 @@ def test_models_of_both_kinds_stand_side_by_side(tmp_path: Path) -> None:
         (("--models", ","), "--models names nothing"),
         (("--imgsz", "640,huge"), "--imgsz huge: whole numbers"),
         (("--batch", "0"), "--batch 0: whole numbers"),
-        (("--variants", "magic"), "there is no remedy magic"),
+        (("--variants", "magic"), "there is no remedy or variant magic"),
         (("--variants", "int8+bfloat16"), "do not go together"),
         (("--threads", "99999"), "--threads 99999"),
         (("--resume", "nowhere"), "nowhere"),
         (("--resume", "nowhere", "--imgsz", "64"), "--imgsz: a bench that goes on"),
         (("--models", "tests.support.models.remedies:factory", "--variants", "unfused"), "only for YOLO pipelines"),
+        (("--models", "tests.support.models.remedies:factory", "--batch", "1,2"), "--batch: only for YOLO pipelines"),
+        (("--models", "tests.support.models.remedies:factory", "--imgsz", "64"), "--imgsz: only for YOLO pipelines"),
+        (("--variants", "channels-last"), "did you mean channels_last?"),
+        (("--variants", "bf16"), "did you mean bfloat16?"),
+        (("--variants", "eager,threads=2", "--threads", "1"), "threads both as a variant and as --threads"),
+        (("--store", "nope://x"), "nope://x: Protocol not known"),
     ],
 )
 def test_what_it_cannot_do_is_a_line(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:

@@ -116,7 +116,7 @@ def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for arguments, folder, code, text in (
-        (("try", "--remedies", "magic"), tmp_path, 2, "there is no remedy magic"),
+        (("try", "--remedies", "magic"), tmp_path, 2, "there is no remedy or variant magic"),
         (("try", str(run.path)), elsewhere, 2, f"cd {tmp_path}"),
         (("try",), tmp_path, 1, "the run has no findings"),
     ):
