@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -99,15 +98,6 @@ def test_where_no_cluster_is_a_line_says_so(tmp_path: Path, address: str, code: 
     require_module("ray")
     done = hwprof("bench", *MATRIX, *QUICK, "--on", address, cwd=tmp_path, timeout_s=120)
     assert done.returncode == code and told in done.stderr and "Traceback" not in done.stderr
-    assert not list(tmp_path.glob("results/bench-*"))
-
-
-def test_one_that_accepts_and_never_answers_is_none(tmp_path: Path) -> None:
-    require_module("ray")
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        done = hwprof("bench", *MATRIX, *QUICK, "--on", address, cwd=tmp_path, timeout_s=120)
-    assert done.returncode == 1 and f"no Ray cluster at {address}" in done.stderr, done.stderr
     assert not list(tmp_path.glob("results/bench-*"))
 
 
