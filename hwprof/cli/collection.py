@@ -48,32 +48,40 @@ def carry_out(
     with signals_interrupt():
         run = _create(output.absolute(), spec, peaks)  # wherever a model's code goes
         try:
-            with Bars() as bars, FilesBeside(run) as files:
-                failure = _measure(run, spec, plans, bars, server, files)
-                server.end()
-                traced = ""
-                if failure is None and try_s is not None:
-                    failure = _try_remedies(run, bars, try_s)
-                if not keep_raw:
-                    with suppress(OSError):  # on a full disk: what was measured is reported all the same
-                        raw_files.drop_large(run)
-                if run.completed_passes():
-                    # once more: whoever sends a second one does not wait for these
-                    with signals_interrupt(), comes_again(failure):
-                        traced, unwritten = products.write(run, bars, files, shown.trace_limit)
-                    failure = unwritten or failure
-            told_where = shown.form == "text"
-            try:
-                products.show_run(run, shown, traced)
-            except Exception:
-                if failure is None:
-                    raise  # else that one is what is told
-                told_where = False
+            with FilesBeside(run) as files:
+                with Bars() as bars:
+                    failure = _measure(run, spec, plans, bars, server, files)
+                    server.end()
+                    traced, written = "", _nothing
+                    if failure is None and try_s is not None:
+                        failure = _try_remedies(run, bars, try_s)
+                    if not keep_raw:
+                        with suppress(OSError):  # on a full disk: what was measured is reported all the same
+                            raw_files.drop_large(run)
+                    if run.completed_passes():
+                        # once more: whoever sends a second one does not wait for these
+                        with signals_interrupt(), comes_again(failure):
+                            traced, unwritten = products.write(run, bars, files, shown.trace_limit)
+                        failure = unwritten or failure
+                        if unwritten is None:
+                            written = files.wait
+                        else:
+                            files.end()
+                told_where = shown.form == "text"
+                try:
+                    failure = products.show_run(run, shown, traced, written) or failure
+                except Exception:
+                    if failure is None:
+                        raise  # else that one is what is told
+                    told_where = False
         except KeyboardInterrupt as interrupt:
             raise _interrupted(run, interrupt) from interrupt
     if isinstance(failure, KeyboardInterrupt) and not told_where and run.completed_passes():
         return InterruptionError(failure, _where_kept(run))
     return failure
+
+
+def _nothing() -> None: ...
 
 
 def _create(output: Path, spec: WorkloadSpec, peaks: Peaks | None) -> RunDirectory:

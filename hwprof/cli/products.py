@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,8 +36,8 @@ def prepare(files: FilesBeside) -> None:
 
 
 def write(run: RunDirectory, bars: Bars, files: FilesBeside, trace_limit: int) -> tuple[str, HwprofError | None]:
-    """The files made from the tables: the trace, the document and the CSV tables. What the trace holds is returned, and
-    a failure: the report can be shown all the same."""
+    """The files made from the tables: the trace and the document; the CSV tables are still being written. What the
+    trace holds is returned, and a failure: the report can be shown all the same."""
     from polars.exceptions import PolarsError
 
     from hwprof.trace.writer import write_trace
@@ -46,16 +47,16 @@ def write(run: RunDirectory, bars: Bars, files: FilesBeside, trace_limit: int) -
         files.begin()
         bars.phase("", "analysing, writing trace.pftrace", None)
         contents = write_trace(run, run.path / "trace.pftrace", bars.reached, trace_limit, files.facts).contents()
-        bars.phase("", "writing tables", None)
-        files.wait()
+        bars.phase("", "writing the report", None)
+        files.wait_for_document()
     except (HwprofError, OSError, PolarsError) as error:
-        if is_full_disk(error):
-            return contents, FullDiskError(str(run.path))
         return contents, _told(error, run)
     return contents, None
 
 
 def _told(error: Exception, run: RunDirectory) -> HwprofError:
+    if is_full_disk(error):
+        return FullDiskError(str(run.path))
     if isinstance(error, HwprofError):
         return error
     if isinstance(error, OSError):
@@ -63,11 +64,17 @@ def _told(error: Exception, run: RunDirectory) -> HwprofError:
     return HwprofError(f"cannot write to {run.path}: {error}")
 
 
-def show_run(run: RunDirectory, shown: Shown, traced: str) -> None:
-    """``traced``: what the trace holds; empty where there is none."""
+def show_run(run: RunDirectory, shown: Shown, traced: str, written: Callable[[], None]) -> HwprofError | None:
+    """``traced``: what the trace holds; empty where there is none. ``written`` waits for all files: why they are not
+    there is returned."""
     from hwprof.cli.report import Part, show
 
     show(run, form=shown.form, top=shown.top, width=shown.width, part=Part(first=shown.form == "text"))
+    failure: HwprofError | None = None
+    try:
+        written()
+    except (HwprofError, OSError) as error:
+        failure = _told(error, run)
     if shown.form == "text":
         from hwprof.report.text.console import make_console
         from hwprof.trace.writer import TRACE_FILE
@@ -79,6 +86,7 @@ def show_run(run: RunDirectory, shown: Shown, traced: str) -> None:
             told = f"the trace in ui.perfetto.dev{f': {traced}' if traced else ''}"
             click.echo(_command(f"  hwprof open {name}  ", told, columns))
         click.echo(_command(f"  hwprof report {name}", "this report again", columns))
+    return failure
 
 
 def _command(command: str, told: str, columns: int) -> str:

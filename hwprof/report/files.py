@@ -44,6 +44,9 @@ MOST_ERRORS_BYTES: Final = 65_536
 LOOK_AHEAD: Final = b"a"
 WRITE: Final = b"w"
 
+KEPT: Final = b"k"
+"""What it says when the document is there."""
+
 LENGTH_BYTES: Final = 8
 """Before what the process says first: how long that is."""
 
@@ -56,10 +59,13 @@ class Failure(msgspec.Struct):
 
 
 def write_files(
-    run: RunDirectory, first: Callable[[RunAnalysis], None] | None = None, ahead: RunAnalysis | None = None
+    run: RunDirectory,
+    first: Callable[[RunAnalysis], None] | None = None,
+    ahead: RunAnalysis | None = None,
+    kept: Callable[[], None] = lambda: None,
 ) -> None:
-    """Makes the document, and writes it and the tables. ``first`` and ``ahead`` as for ``builder.build``. Raises
-    ``HwprofError``."""
+    """Makes the document, and writes it and the tables. ``first`` and ``ahead`` as for ``builder.build``; ``kept`` is
+    called when the document is there. Raises ``HwprofError``."""
     from polars.exceptions import PolarsError
 
     from hwprof.report.csv.files import write_csv_files
@@ -71,8 +77,11 @@ def write_files(
         made_of = fingerprint_of(run)
         with readable(run.path):
             document = build(run, first=first, ahead=ahead)
-        write_csv_files(run, document)
-        keep(run, document, made_of)
+        try:
+            keep(run, document, made_of)
+            kept()
+        finally:
+            write_csv_files(run, document)
     except (OSError, PolarsError) as error:
         if is_full_disk(error):
             raise FullDiskError(str(run.path)) from error
@@ -88,6 +97,7 @@ class FilesBeside:
         self._run = run
         self._process: subprocess.Popen[bytes] | None = None
         self._heard = False
+        self._more: bytes | None = None  # the first of what it says after that
         self._errors = b""  # what it has said of them so far
 
     def prepare(self) -> None:
@@ -139,10 +149,17 @@ class FilesBeside:
                 return SliceFacts(failure=f"the process that analysed the run was ended by {_signal(status)}")
         return None
 
+    def wait_for_document(self) -> None:
+        """Until it is kept, so that a report can be shown while the tables are written; or there is none: ``wait`` says
+        why. Raises ``HwprofError``."""
+        if not self._heard:
+            self.facts()  # they come first
+        if self._more is None:
+            self._more = self._said(len(KEPT))
+
     def wait(self) -> None:
         """Until all files are written; raises ``HwprofError`` where one could not be."""
-        if not self._heard:
-            self.facts()  # they come before what it says at last
+        self.wait_for_document()
         assert self._process is not None
         look = self._looking()
         while True:
@@ -152,7 +169,8 @@ class FilesBeside:
             except subprocess.TimeoutExpired:
                 look()
         if self._process.returncode:
-            raise _failure(self._process.returncode, said, self._errors + errors)
+            last = said if self._more == KEPT else (self._more or b"") + said
+            raise _failure(self._process.returncode, last, self._errors + errors)
 
     def _said(self, count: int) -> bytes:
         """So many bytes of what it says, or fewer where it says no more. Raises ``HwprofError``."""
@@ -192,6 +210,10 @@ class FilesBeside:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """What it has not written stays unwritten."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -233,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     said = _Said()
     try:
-        write_files(RunDirectory.open(Path(arguments[0])), said.say, ahead)
+        write_files(RunDirectory.open(Path(arguments[0])), said.say, ahead, said.kept)
     except HwprofError as error:
         said.nothing()
         sys.stdout.buffer.write(msgspec.json.encode(Failure(error.message, error.remedy)))
@@ -267,6 +289,12 @@ class _Said:
         from hwprof.analysis.slice_facts import slice_facts
 
         self._write(msgspec.msgpack.encode(slice_facts(analysis)))
+
+    def kept(self) -> None:
+        """The document is there."""
+        with suppress(BrokenPipeError):
+            sys.stdout.buffer.write(KEPT)
+            sys.stdout.buffer.flush()
 
     def nothing(self) -> None:
         """Where it did not come to that."""

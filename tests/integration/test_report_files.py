@@ -234,3 +234,25 @@ def test_a_report_writes_the_files_of_a_run_whose_process_was_killed(tmp_path: P
     assert "layers.csv" in written
     write_files(run)
     assert {name: (run.path / name).read_bytes() for name in written} == written
+
+
+def test_a_report_can_be_shown_when_the_document_is_there(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    with FilesBeside(run) as files:
+        files.begin()
+        files.wait_for_document()
+        assert load(run) is not None
+        files.wait()
+        assert (run.path / "layers.csv").exists()
+        files.end()
+
+
+def test_tables_that_cannot_be_written_are_told_behind_a_document_that_could(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    (run.path / "layers.csv").mkdir()
+    with FilesBeside(run) as files:
+        files.begin()
+        files.wait_for_document()
+        assert load(run) is not None
+        with pytest.raises(HwprofError, match="cannot write to"):
+            files.wait()
