@@ -83,16 +83,35 @@ def owner_table(layers: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
 
 
 def static_rows(layers: pl.DataFrame, timed: Sequence[str] = ()) -> pl.DataFrame:
-    """What a model's MACs are the sum of: the rows of the table ``layers`` that are leaves, and those of modules with
-    products of their own, or that are in ``timed``, as ``owners.own``. Of these only the MACs are known."""
+    """What a model's MACs and parameters are the sum of: the rows of the table ``layers`` that are leaves, and those of
+    modules with products or parameters of their own, or that are in ``timed``, as ``owners.own``. Of these no more is
+    known."""
     products = pl.col("own_macs").ne_missing(0) & (pl.col("calls") > 0)
     path = owner_of(pl.col("path"), pl.col("leaf"))
-    rows = layers.filter(pl.col("leaf") | products | path.is_in(list(timed)))
-    return rows.with_columns(
+    layers = _with_own_parameters(layers)
+    rows = layers.filter(pl.col("leaf") | products | (pl.col("own_parameters") > 0) | path.is_in(list(timed)))
+    return rows.drop("own_parameters").with_columns(
         path=path,
-        parameters=pl.when("leaf").then("parameters"),
+        parameters=pl.when("leaf").then("parameters").otherwise(rows["own_parameters"]),
         macs=pl.when("leaf").then("macs").otherwise("own_macs"),
     )
+
+
+def _with_own_parameters(layers: pl.DataFrame) -> pl.DataFrame:
+    """The table with ``own_parameters`` of modules: beside those of the modules in them; null where there are none (as
+    where these share theirs), or they are not known."""
+    known = dict(layers.select("path", "parameters").iter_rows())
+    inside: dict[str, int] = {}
+    for path, parameters in known.items():
+        around = path
+        while around != ROOT:
+            around = around.rpartition(".")[0] if "." in around else ROOT
+            if around in known:  # a list of modules is none that is called, and not there
+                inside[around] = inside.get(around, 0) + (parameters or 0)
+                break
+    own = {path: more for path, all_of_it in known.items() if (more := (all_of_it or 0) - inside.get(path, 0)) > 0}
+    mapped = pl.col("path").replace_strict(own, default=None, return_dtype=pl.Int64)
+    return layers.with_columns(own_parameters=pl.when(~pl.col("leaf")).then(mapped))
 
 
 def parameters_of_model(layers: pl.DataFrame, otherwise: int | None) -> int | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,7 +18,8 @@ from hwprof.report.text import energy, figures, variant
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table, whole_width
 from hwprof.run.peaks import NOISY
-from hwprof.run.variants import VariantRecord
+from hwprof.run.trials import Difference
+from hwprof.run.variants import MatchedBoxes, VariantRecord
 from hwprof.unavailable import explain
 
 MB: Final = 1e6
@@ -27,6 +29,9 @@ SHORT: Final = 0.5
 
 LEAST_RATIO: Final = 0.1
 """That has two decimals."""
+
+NESTED: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType({"outputs": Difference, "boxes": MatchedBoxes})
+"""Fields of a row that have fields."""
 
 LEAST_ERROR: Final = 0.02
 """Of a ratio, that is told."""
@@ -290,10 +295,17 @@ td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max
 
 
 def csv_table(rows: Sequence[Row]) -> Table:
-    """Every field of the rows in full, nested ones by their dotted names."""
+    """Every field of the rows in full, nested ones by their dotted names; the same columns whatever is known."""
     flat = [_flat(row) for row in rows]
-    names = list(dict.fromkeys(name for one in flat for name in one))
-    return Table({name: [one.get(name) for one in flat] for name in names})
+    return Table({name: [one.get(name) for one in flat] for name in _columns_of_csv()})
+
+
+def _columns_of_csv() -> list[str]:
+    return [
+        name
+        for field in Row.__struct_fields__
+        for name in ([f"{field}.{inner}" for inner in NESTED[field].__struct_fields__] if field in NESTED else [field])
+    ]
 
 
 def _flat(row: Row) -> dict[str, object]:
@@ -302,5 +314,5 @@ def _flat(row: Row) -> dict[str, object]:
         if isinstance(value, dict):
             found.update({f"{name}.{inner}": one for inner, one in value.items()})
         else:
-            found[name] = value
+            found[name] = "; ".join(value) if isinstance(value, list) else value
     return found

@@ -36,6 +36,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 FILES: Final[Mapping[str, Callable[[], str]]] = {
     "schemas/report.schema.json": schemas.report,
     "schemas/run.schema.json": schemas.manifest,
+    "schemas/bench.schema.json": schemas.bench,
     "glossary.md": commands.glossary,
 }
 

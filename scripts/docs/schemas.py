@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from hwprof.bench.files import Whole
 from hwprof.report.json.codec import schema_of
 from hwprof.run.manifest import SCHEMA_VERSION, Manifest
 from scripts.docs.commands import output
@@ -17,6 +18,11 @@ def report() -> str:
 def manifest() -> str:
     """Of run.json."""
     return json.dumps(schema_of(Manifest, "run.json"), indent=1, ensure_ascii=False) + "\n"
+
+
+def bench() -> str:
+    """Of a bench's table.json."""
+    return json.dumps(schema_of(Whole, "table.json"), indent=1, ensure_ascii=False) + "\n"
 
 
 def versions() -> str:

@@ -93,7 +93,8 @@ def _total(macs: int, layers: pl.DataFrame, glyphs: Glyphs) -> str:
 
 def _parameters(row: dict[str, Any], glyphs: Glyphs) -> str:
     """Nothing where a layer has none, or a row is a module's own code; a dash where they cannot be read."""
-    none = row["parameters"] == 0 or row["path"].endswith(OWN) or _is_part_of_the_whole(row)
+    of_code = row["path"].endswith(OWN) and row["parameters"] is None
+    none = row["parameters"] == 0 or of_code or _is_part_of_the_whole(row)
     return "" if none else _whole(row["parameters"], glyphs)
 
 

@@ -203,6 +203,23 @@ def test_what_is_known_before_measuring_has_own_code_with_products_only() -> Non
     assert static_rows(uncalled)["path"].to_list() == LEAVES
 
 
+def test_parameters_beside_those_of_the_modules_within_have_a_row() -> None:
+    """As those of an attention that are no layer's; a list of modules is not in the table."""
+    rows = [("", False, 100), ("layers.0", False, 60), ("layers.0.attn", False, 30), ("layers.0.attn.out", True, 10),
+            ("layers.0.norm", True, 30), ("head", True, 40)]  # fmt: skip
+    known = pl.DataFrame(
+        [(path, leaf, parameters, 0, 0, 1) for path, leaf, parameters in rows],
+        schema=["path", "leaf", "parameters", "macs", "own_macs", "calls"], orient="row",
+    )  # fmt: skip
+    found = static_rows(known)
+    assert dict(found.select("path", "parameters").iter_rows()) == {
+        own("layers.0.attn"): 20, "layers.0.attn.out": 10, "layers.0.norm": 30, "head": 40,
+    }  # fmt: skip
+    assert found["parameters"].sum() == 100 and found.columns == known.columns
+    shared = known.with_columns(parameters=pl.when(pl.col("path") == "").then(70).otherwise("parameters"))
+    assert ROOT_NAME not in "".join(static_rows(shared)["path"])
+
+
 def test_samples_between_layers_are_the_innermost_modules(tree: Tree) -> None:
     times = [2, 6, 30, 61, 125]  # outside, the model, the convolution, the block after it, outside again
     taken = pl.DataFrame({"time_ns": times, "tid": [MAIN] * 5, "cpu_ns": [10] * 5})
