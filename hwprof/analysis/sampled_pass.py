@@ -218,6 +218,8 @@ def sampled_pass(
     # preemption is one of the things that samples and switches are there to show: no iteration is left out
     iterations = select(record.iterations, disturbed_too=True).timed
     of_team = team(taken.lazy(), kernels.lazy(), switches.lazy())
+    if record.laid_out:  # by their moments samples would be any layer's
+        spans = spans.filter(pl.col("kind") != "layer")
     attributed = samples.attribute_samples(taken, spans, modules, of_team)
     placed = attributed.filter(pl.col("iteration").is_in(list(iterations)))
     inside = sampled_kernels.sampled(placed, kernels, iterations, stacks)

@@ -240,6 +240,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     instruction_set: str | None = None  # what the environment held the kernels to; None: the machine's own
     fingerprint: dict[str, str] = {}  # what passes must have in common to be joined: inputs, weights, threads, …
     times_from: str | None = None  # the pass that did the same work uninstrumented: times belong to this one's counts
+    laid_out: bool = False  # how long layers took is known, and not when: their spans stand one after the other
 
     @property
     def why_unfinished(self) -> str | None:

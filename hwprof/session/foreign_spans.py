@@ -36,6 +36,7 @@ def add(profiles: Mapping[str, Iterable[Profile]], recorder: SpanRecorder, recor
             for name, paths in profile.fused.items():
                 fused[path_of(f"{prefix}{name}")] = [path_of(f"{prefix}{path}") for path in paths]
             to_monotonic = _conversion(profile, record)
+            record.laid_out |= profile.clock is None and bool(profile.calls)
             for call in profile.calls:
                 at = int(np.searchsorted(begins, call.begin_ns, side="right")) - 1
                 if at >= 0 and call.end_ns <= ends[at]:  # others were made before anything was measured

@@ -34,6 +34,7 @@ class FlameRoots:
         ``attribute_samples`` takes it."""
         self._outer, self._layers, self._team = outer.select(_NEEDED), layers, team
         self._open = self._outer.clear()  # layers and operators that have not ended yet
+        self._inner = ["op"] if record.laid_out else ["layer", "op"]
         reasons = [(entry.index, unmeasured(entry)) for entry in record.iterations]
         schema = {"iteration": pl.Int32, "unmeasured": pl.String}
         self._reasons = pl.DataFrame(reasons, schema=schema, orient="row")
@@ -41,7 +42,7 @@ class FlameRoots:
     def of(self, samples: pl.DataFrame, spans: pl.DataFrame, until_ns: int) -> pl.DataFrame:
         """The columns ``ROOTS`` of ``samples``, which are sorted by time. ``until_ns``: when the next part begins;
         ``spans``: at least those that begin before that; each is handed in once."""
-        inner = spans.filter(pl.col("kind").is_in(["layer", "op"])).select(_NEEDED)
+        inner = spans.filter(pl.col("kind").is_in(self._inner)).select(_NEEDED)
         running = pl.concat([self._open, inner])
         self._open = running.filter(pl.col("end_ns") > until_ns)
         if samples.is_empty():

@@ -78,6 +78,7 @@ def test_a_file_s_readings_of_the_pass_count_and_no_others(tmp_path: Path) -> No
     [
         ("import time; time.sleep(60)", "0 readings"),
         ("print(40)", "1 readings during the pass: the program ended, status 0"),
+        ("print('abc')", "0 readings during the pass (1 other line): the program ended, status 0"),
         ("import sys; sys.exit(3)", "0 readings during the pass: the program ended, status 3"),
         ("1 / 0", "0 readings during the pass: the program ended, status 1: ZeroDivisionError: division by zero"),
         ("while True: __import__('sys').stderr.write('x' * 10000)", "0 readings"),
@@ -86,7 +87,7 @@ def test_a_file_s_readings_of_the_pass_count_and_no_others(tmp_path: Path) -> No
         ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "0 readings"),
         ("import os; os.write(1, bytes(range(256)) * 100)", "0 readings"),
     ],
-    ids=["silent", "once", "fails", "raises", "floods errors", "floods", "stays", "stopped", "binary"],
+    ids=["silent", "once", "no number", "fails", "raises", "floods errors", "floods", "stays", "stopped", "binary"],
 )
 def test_a_meter_that_says_nothing_is_told_and_gone(text: str, told: str, tmp_path: Path) -> None:
     collector = PowerMeterCollector()

@@ -22,6 +22,8 @@ def times_of(
     operators: list[tuple[str, int, int]] | None = None,
     calls: list[tuple[str, int, int]] | None = None,
     callers: dict[str, int] | None = None,
+    *,
+    laid_out: bool = False,
 ) -> ThreadTimes:
     """Of threads that begin at 0 (``made_up_threads``), in a model of one layer, or of those that are called (path,
     begin, end), by the main thread or by ``callers``; ``operators`` (name, begin, end) are the main thread's."""
@@ -32,6 +34,7 @@ def times_of(
     record = PassRecord(
         name="trace",
         main_tid=MAIN,
+        laid_out=laid_out,
         iterations=[IterationRecord(number, False, None, False) for number in range(len(iterations))],
     )
     names: dict[str, Any] = {"tid": list(threads), "name": [f"thread-{tid}" for tid in threads]}

@@ -34,7 +34,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 NO_MOMENTS: Final = (
     f"{NAME} tells each operator's mean time in whole microseconds, of all calls until then, and not when it ran: a "
     "layer's time in one call is known to as many microseconds as there were calls; layers stand one after the other "
-    "from the call's begin on, and samples are put to layers by these moments; asking for the times is in (root) (own)"
+    "from the call's begin on, and no sample is any layer's; asking for the times is in (root) (own)"
 )
 
 

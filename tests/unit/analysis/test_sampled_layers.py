@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from hwprof.analysis import kernel_sums
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.sampled_layers import MUCH_UNSAMPLED, layer_rows
 from hwprof.analysis.states import BARRIER, BUSY, WAITING
 from tests.support.made_up_passes import times_of
@@ -32,6 +33,14 @@ def test_every_thread_of_a_layer_has_its_own_absences_and_the_role_that_the_run_
     roles = {one["tid"]: one["role"] for one in layer["threads"]}
     assert roles == {MAIN: "calling", WORKER: "team", OTHER: "other"}
     assert roles == {one["tid"]: one["role"] for one in found.by_thread}
+
+
+def test_samples_are_no_layers_where_nobody_knows_when_layers_ran() -> None:
+    """They are the whole's all the same."""
+    (layer,) = layer_rows(times_of(POOL, [(0, LONG)], asked=1).taken)
+    found = times_of(POOL, [(0, LONG)], asked=1, laid_out=True)
+    assert layer["path"] == "a" and "a" not in [row["path"] for row in layer_rows(found.taken)]
+    assert found.taken.inside.height > 10 and set(found.taken.inside["layer"].cast(pl.String)) == {UNATTRIBUTED}
 
 
 def test_without_switches_nobody_knows_of_absences() -> None:

@@ -53,6 +53,7 @@ def test_they_are_by_their_own_clock_within_the_call_and_their_parents_are_found
     )
     record = PassRecord(name="measure")
     added = foreign_spans.add({"m.": [profile]}, recorder, record)
+    assert not record.laid_out
     assert added.notes == ["once"] and added.fused == {"m.a.conv+act": ["m.a.conv", "m.a.act"]}
     assert [(one.name, one.offset_ns, one.error_ns) for one in record.clocks] == [("a clock", -500_000, 60)]
     table = recorder.table(1)
@@ -70,10 +71,9 @@ def test_parts_of_a_call_are_one_call() -> None:
     recorder, calls = watched()
     begin, end = calls[1]
     spans = [LayerSpan("a", begin, begin + 10, False), LayerSpan("a", begin + 20, begin + 30, True)]
-    again = LayerSpan("a", begin + 40, begin + 50, False)
-    foreign_spans.add(
-        {"": [Profile([RuntimeCall(begin, end, THREAD, [*spans, again])])]}, recorder, PassRecord(name="x")
-    )
+    again, record = LayerSpan("a", begin + 40, begin + 50, False), PassRecord(name="x")
+    foreign_spans.add({"": [Profile([RuntimeCall(begin, end, THREAD, [*spans, again])])]}, recorder, record)
+    assert record.laid_out, "nobody knows when, without a clock"
     rows = recorder.table(1).filter(path="a")
     assert rows["call"].to_list() == [0, 0, 1] and recorder.added_paths() == {"a"}
 

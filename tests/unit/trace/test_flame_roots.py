@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -77,3 +78,11 @@ def test_a_sample_stands_on_what_ran_then(cuts: list[int]) -> None:
 def test_the_calling_threads_operators_are_its_own_and_its_teams() -> None:
     assert rows([], WORKER) == rows([], MAIN)
     assert rows([], OTHER) == [(*roots[:3], None) for roots in rows([], MAIN)]
+
+
+def test_layers_that_are_laid_out_have_no_stacks() -> None:
+    record = msgspec.structs.replace(RECORD, laid_out=True)
+    outer = SPANS.filter(pl.col("kind").is_in(["iteration", "stage"]))
+    samples = pl.DataFrame({"time_ns": [1050, 1141]}).with_columns(tid=pl.lit(MAIN, pl.Int32))
+    found = FlameRoots(outer, LAYERS, record).of(samples, SPANS, 10_000)
+    assert found["layer"].to_list() == [None, "unattributed"]
