@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from _thread import allocate_lock, start_new_thread
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from itertools import islice
 from typing import Generic, TypeVar
 
 Given = TypeVar("Given")
@@ -69,28 +68,6 @@ class Handover(Generic[Item]):
         item = self._items.popleft()
         self._free.release()
         return item
-
-
-def ahead(items: Iterator[Item]) -> Generator[Item]:
-    """The same items: another thread makes each while the one before is used, where such a thread can be had."""
-
-    def begun() -> Callable[[], Sequence[Item]]:
-        try:
-            return HelperThread(one).result
-        except RuntimeError:
-            return one
-
-    def one() -> Sequence[Item]:
-        return list(islice(items, 1))
-
-    make = begun()
-    try:
-        while found := make():
-            make = begun()
-            yield found[0]
-    finally:
-        with suppress(BaseException):  # nobody asks for it any more
-            make()
 
 
 def each(work: Callable[[Item], Given], items: Iterable[Item], threads: int) -> list[Given]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import polars as pl
 
-from hwprof import helper_threads
 from hwprof.analysis.cpu_time import NEW_THREADS, SWITCHES, UNKNOWN, uncounted
 from hwprof.collector.contract import Collected, Collector, counts_at_edges
 from hwprof.run.manifest import PassRecord
@@ -65,9 +63,7 @@ def gather(
         with collectors.guard(name):
             _count(collectors.running[name], result, record, recorder)
             _note_uncounted(result, spans, process, record)
-            further = helper_threads.ahead(_by_kernel(collectors.running[name], recorder))
-            with closing(further):
-                results.keep(collectors.plans[name], result, further)
+            results.keep(collectors.plans[name], result, _by_kernel(collectors.running[name], recorder))
     record.collectors += collectors.records
     return results
 

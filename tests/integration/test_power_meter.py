@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -95,7 +96,7 @@ def test_a_meter_that_says_nothing_is_told_and_gone(text: str, told: str, tmp_pa
     assert collector._program is not None and collector._program._process is not None
     pid = collector._program._process.pid
     time.sleep(0.5)
-    with pytest.raises(HwprofError, match=told):
+    with pytest.raises(HwprofError, match=re.escape(told)):
         collector.stop()
     assert not Path(f"/proc/{pid}").exists()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from hwprof import helper_threads
-from hwprof.helper_threads import Handover, HelperThread, ahead, each
+from hwprof.helper_threads import Handover, HelperThread, each
 
 SOON_S: Final = 20.0
 
@@ -118,57 +118,3 @@ def test_pythons_own_threads_start_where_no_models_code_runs() -> None:
     files = [file for room in ("hwprof", "collectors") for file in (ROOT / room).rglob("*.py")]
     found = {str(file.relative_to(ROOT)) for file in files if starts.search(file.read_text(encoding="utf-8"))}
     assert found == WITH_PYTHONS
-
-
-def test_items_are_made_while_those_before_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin_nothing(monkeypatch)
-    made: list[tuple[int, int]] = []
-
-    def items() -> Iterator[int]:
-        for number in range(4):
-            made.append((number, threading.get_ident()))
-            yield number
-
-    for number in ahead(items()):
-        end_s = time.monotonic() + SOON_S
-        while len(made) < min(number + 2, 4):
-            assert time.monotonic() < end_s
-            time.sleep(0.001)
-    assert [number for number, _ in made] == [0, 1, 2, 3]
-    assert threading.get_ident() not in {thread for _, thread in made}
-
-
-def test_without_another_thread_items_are_made_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(helper_threads, "start_new_thread", refused)
-    made = iter(range(3))
-    found = ahead(made)
-    assert next(found) == 0 and next(made) == 1
-    assert list(found) == [2]
-
-
-def test_what_making_an_item_raises_comes_at_its_place_and_who_stops_waits_for_the_last_one() -> None:
-    def items() -> Iterator[int]:
-        yield 0
-        raise ValueError("no more")
-
-    found = ahead(items())
-    assert next(found) == 0
-    with pytest.raises(ValueError, match="no more"):
-        next(found)
-    done: list[int] = []
-
-    def slow() -> Iterator[int]:
-        for number in range(9):
-            time.sleep(0.01)
-            done.append(number)
-            yield number
-
-    one = ahead(slow())
-    assert next(one) == 0
-    one.close()
-    assert done in ([0], [0, 1])
-    time.sleep(0.05)
-    assert done in ([0], [0, 1])
