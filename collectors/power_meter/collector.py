@@ -116,7 +116,7 @@ class PowerMeterCollector(Collector):
         within = [one for one in times_ns if self._begin_ns <= one[0] <= end_ns]
         energy = joules(within)
         if len(energy.times_ns) < 2:
-            raise HwprofError(*_too_few(self._source, len(energy.times_ns), len(times_ns), program, found.refused))
+            raise HwprofError(*_too_few(self._source, len(energy.times_ns), len(times_ns), program))
         timed = bool(found.readings) and found.readings[0][0] is not None
         notes += [*_of_readings(found, energy), *_of_clock(off_ns)]
         detail = PowerMeterDetail(
@@ -160,11 +160,11 @@ def _of_lines(lines: Sequence[tuple[int, str]], clock: ClockRecord) -> tuple[Rea
     return Read(readings, reader.refused), times_ns, off_ns if abs(off_ns) > CLOCK_OFF_NS else 0
 
 
-def _too_few(source: str, number: int, of: int, program: Program | None, refused: int) -> tuple[str, str]:
+def _too_few(source: str, number: int, of: int, program: Program | None) -> tuple[str, str]:
     """What is said, and what to do."""
     told = f"{source}: {number} readings during the pass"
-    if refused:
-        told += f" ({refused} other line{'s' * (refused > 1)})"
+    if program is not None and program.lines and not of:
+        told += f", none in {len(program.lines)} line{'s' * (len(program.lines) > 1)}"
     if program is not None and program.gone is not None:
         *_, last = ["", *(line for line in program.errors.decode(errors="replace").splitlines() if line.strip())]
         said = f": {one_line(last)}" if last else ""

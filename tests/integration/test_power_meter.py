@@ -79,7 +79,7 @@ def test_a_file_s_readings_of_the_pass_count_and_no_others(tmp_path: Path) -> No
     [
         ("import time; time.sleep(60)", "0 readings"),
         ("print(40)", "1 readings during the pass: the program ended, status 0"),
-        ("print('abc')", "0 readings during the pass (1 other line): the program ended, status 0"),
+        ("print('abc')", "0 readings during the pass, none in 1 line: the program ended, status 0"),
         ("import sys; sys.exit(3)", "0 readings during the pass: the program ended, status 3"),
         ("1 / 0", "0 readings during the pass: the program ended, status 1: ZeroDivisionError: division by zero"),
         ("while True: __import__('sys').stderr.write('x' * 10000)", "0 readings"),

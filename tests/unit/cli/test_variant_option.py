@@ -45,7 +45,7 @@ def test_what_another_program_runs_has_no_layout_of_torchs() -> None:
 
 
 def test_one_that_there_is_not() -> None:
-    with pytest.raises(UsageError, match="no remedy magic"):
+    with pytest.raises(UsageError, match="no remedy or variant magic"):
         of_names(["magic"])
 
 
