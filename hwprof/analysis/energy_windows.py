@@ -19,7 +19,7 @@ The error is half of the 95% interval: sqrt(1.96² · P² · Σ(R² + T²)/12 + 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -111,8 +111,7 @@ class Meter(NamedTuple):
         them and ``gaps_s2``, their squares, ``edges_j`` and ``between`` of ``power_readings``. Where the next window of
         the same keys follows sooner than a meter can tell, what one is given too much the other lacks: neither of the
         two edges counts, but the pause between them (``pauses_s``)."""
-        zero = pl.Series("", [0.0]).new_from_index(0, inside.height)
-        of_power = {"between": zero, "begin_j": zero, "end_j": zero}
+        of_power: dict[str, Any] = dict.fromkeys(("between", "begin_j", "end_j"), pl.lit(0.0))
         if self.of_power:
             of_power = power_readings.errors(self.readings, inside, self.late_ns)
         begin_s, end_s = (pl.max_horizontal(edge, pl.lit(self.period_ns)) / 1e9 for edge in GAPS)

@@ -44,7 +44,7 @@ def carry_out_all(store: Store, address: str, progress: Progress, told: Callable
     """As ``campaign.carry_out_all``, on all machines of the cluster at ``address`` that take part. Raises
     ``HwprofError`` where none does, or none is left."""
     total = len(store.plan.cases)
-    waiting = {case.key for case in store.left()}
+    waiting = {case.key: case for case in store.left()}
     progress.phase("bench", f"asking {address}", None)
     log = store.path / LOG_FILE
     with _driver(store.path, address, log) as messages:
@@ -54,8 +54,8 @@ def carry_out_all(store: Store, address: str, progress: Progress, told: Callable
             elif isinstance(message, Refused):
                 raise HwprofError(message.message, message.remedy)
             else:
-                waiting.discard(message.key)
-                result = next((one for one in store.results() if one.key == message.key), None)
+                case = waiting.pop(message.key, None)
+                result = store.result_of(case) if case is not None else None
                 if result is not None:
                     told(result)
             progress.reached(total - len(waiting), total)

@@ -104,9 +104,9 @@ def _suite(store: Store) -> list[str]:
     found: list[Any] = []
     for file in store.pyperf_files(store.results()):
         with suppress(OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):  # of a damaged one
-            read_regular(file, LARGEST_BYTES)  # a model's code may have put anything there
+            data = read_regular(file, LARGEST_BYTES).decode()  # a model's code may have put anything there
             there = {one.get_name() for one in found}
-            found += [one for one in pyperf.BenchmarkSuite.load(str(file)) if one.get_name() not in there]
+            found += [one for one in pyperf.BenchmarkSuite.loads(data) if one.get_name() not in there]
     if not found:
         return []
     with atomic(store.path / PYPERF_FILE) as part:

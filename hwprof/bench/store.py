@@ -177,7 +177,7 @@ class Store:
 
     def results(self) -> list[Result]:
         """Of the cases that are done, in the plan's order; one that cannot be read is not."""
-        return [found for case in self.plan.cases if (found := self._result(case)) is not None]
+        return [found for case in self.plan.cases if (found := self.result_of(case)) is not None]
 
     def left(self) -> list[Case]:
         """Those that are not done, or failed: what was wrong may be mended."""
@@ -200,7 +200,8 @@ class Store:
             if folder.is_dir() and not folder.is_symlink():
                 remove_parts(folder)
 
-    def _result(self, case: Case) -> Result | None:
+    def result_of(self, case: Case) -> Result | None:
+        """None where it is not done, or cannot be read."""
         with suppress(OSError, msgspec.MsgspecError):
             found = msgspec.json.decode(read_regular(self.folder_of(case) / RESULT_FILE, LARGEST_BYTES), type=Result)
             return found if found.case == case else None

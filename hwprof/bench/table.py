@@ -85,13 +85,11 @@ def _joules_of_own(row: Row, glyphs: Glyphs) -> str:
 
 
 def _known(joules: float | None, row: Row, glyphs: Glyphs) -> str:
-    """A dash where its error is above the value."""
-    if joules is None or row.joules_error is None or row.joules_error >= joules:
-        return glyphs.dash
-    return energy.with_error(joules, row.joules_error, glyphs)
+    return glyphs.dash if _is_vague(row) else energy.with_error(joules, row.joules_error, glyphs)
 
 
 def _is_vague(row: Row) -> bool:
+    """Whether the error is above the value, which has a dash then."""
     joules = row.joules_per_image if row.joules_per_image is not None else row.joules_per_forward
     return joules is not None and (row.joules_error is None or row.joules_error >= joules)
 
