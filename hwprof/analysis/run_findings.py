@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hwprof.analysis import layer_memory
-from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, Kernel, Layer, Share
+from hwprof.analysis.findings.facts import PAGE_FAULTS, SETS_THREADS, Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
 from hwprof.analysis.main_pass_facts import cost_of, kernel_times, layer_times, timed_faults, times_within
 from hwprof.analysis.model_facts import is_compiled, model_facts
@@ -68,6 +68,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
     under = analysis.roofline
     bounds = {one.path: one.bound for one in under.rows} if not isinstance(under, Unavailable) else {}
     workload = analysis.run.manifest.workload
+    variants = workload.variant.names if workload is not None and workload.variant is not None else ()
     times, faults = layer_times(analysis), timed_faults(analysis)
     return Facts(
         parts={part["part"]: _share(part) for part in whole["parts"]},
@@ -91,8 +92,8 @@ def _facts(analysis: RunAnalysis) -> Facts:
         threads=workload.threads if workload is not None else 1,
         processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
-        compiled=is_compiled(analysis.modules),
-        variants=workload.variant.names if workload is not None and workload.variant is not None else (),
+        compiled=is_compiled(analysis.modules) or not SETS_THREADS.keys().isdisjoint(variants),
+        variants=variants,
         python_of_calls=_calls(analysis.modules) * CALL_NS / whole["elapsed_ns"] if whole["elapsed_ns"] else 0.0,
         emulated=emulated(analysis.modules, analysis.run.manifest.peaks),
     )

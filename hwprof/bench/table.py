@@ -178,11 +178,13 @@ def _columns(rows: Sequence[Row], glyphs: Glyphs) -> list[tuple[_Shown, list[str
 
 def noise(rows: Sequence[Row]) -> str | None:
     """Where others used the machine meanwhile."""
-    disturbed = [share for row in rows if (share := row.others_share or 0.0) > NOISY]
+    disturbed = [row for row in rows if (row.others_share or 0.0) > NOISY]
     if not disturbed:
         return None
-    cases = figures.plural(len(disturbed), "case")
-    return f"noisy: other programs used up to {max(disturbed):.0%} of the processors during {cases}"
+    most = max(disturbed, key=lambda row: row.others_share or 0.0)
+    others = f" and {figures.plural(len(disturbed) - 1, 'other case')}" if len(disturbed) > 1 else ""
+    used = f"up to {most.others_share:.0%} of the processors"
+    return f"noisy: other programs used {used} during {_name(most)}{others}"
 
 
 def energy_told(rows: Sequence[Row]) -> str | None:
@@ -280,13 +282,14 @@ def page(rows: Sequence[Row], title: str, told: Sequence[str], drawing: str | No
 PAGE: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
 body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em }}
+.wide {{ overflow-x: auto }}
 table {{ border-collapse: collapse }} th, td {{ padding: .25em .8em; border-bottom: 1px solid #ddd; text-align: left }}
 td {{ white-space: nowrap }}
 td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max-width: 100%; height: auto }}
 </style></head><body><h1>{title}</h1>{told}
-<table><thead><tr>{head}</tr></thead><tbody>
+<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>
 {body}
-</tbody></table>{notes}{failed}
+</tbody></table></div>{notes}{failed}
 {drawing}
 </body></html>
 """

@@ -39,12 +39,12 @@ def carry_out(store: Store, form: str, width: int | None, address: str | None) -
     from hwprof.bench.mirror import Mirror
     from hwprof.bench.rows import rows_of
 
+    if not store.plan.cases:
+        raise HwprofError(f"{store.path} has no cases", "hwprof bench again")
     mirror = Mirror(store.plan.store) if store.plan.store is not None else None
     interrupted, late = _measured(store, address, mirror)
     of_machines = {name: used.peaks for name, used in store.machines().items()}
     rows = rows_of(store.results(), store.plan.peaks, of_machines)
-    if not store.plan.cases:
-        raise HwprofError(f"{store.path} has no cases", "hwprof bench again")
     written: list[str] = []
     unwritten: HwprofError | None = None
     try:

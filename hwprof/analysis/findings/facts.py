@@ -20,6 +20,14 @@ class Share(NamedTuple):
 
 NOTHING = Share(0.0, 0.0, 0.0)
 
+SETS_THREADS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "onnxruntime": "SessionOptions.intra_op_num_threads = {}",
+        "openvino": "compile_model(…, {{'INFERENCE_NUM_THREADS': {}}})",
+    }
+)
+"""By the variant that runs the model, what sets the number of its threads; PyTorch has its own."""
+
 PAGE_FAULTS: Final = "page_faults"
 ALLOCATION: Final = "allocation"
 
@@ -124,7 +132,7 @@ class Facts:
     vendor: str = ""
     virtual: bool = False  # a virtual machine, whose host has other guests
     gemm_of_roof: float | None = None  # of the FP32 peak: what a large product by the library attains; None: unknown
-    compiled: bool = False  # by torch.compile: there is nothing to compile
+    compiled: bool = False  # by torch.compile or another runtime: there is nothing to compile
     variants: Sequence[str] = ()  # of the remedies those that the run had
     emulated: Mapping[str, str] = field(default_factory=dict)  # by layer: types that the processor does not multiply
     bfloat16: bool = True  # whether the processor multiplies them, as far as anybody knows
@@ -150,6 +158,11 @@ class Facts:
     denormals: Mapping[str, float] = field(default_factory=dict)  # by layer: of the numbers that it reads and writes
     poolings: Sequence[Sequence[Pooling]] = ()  # of each input that several poolings read, by size
     fallbacks: Sequence[Fallback] = ()  # of oneDNN's, most time first
+
+    def with_threads(self, number: int) -> str:
+        """What gives the runtime that runs the model so many threads."""
+        settings = (SETS_THREADS[one] for one in self.variants if one in SETS_THREADS)
+        return next(settings, "torch.set_num_threads({})").format(number)
 
     @property
     def no_new_pages(self) -> bool:

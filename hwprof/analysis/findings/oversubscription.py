@@ -43,7 +43,7 @@ def find(facts: Facts) -> Finding | None:
             f" thread waits {percent(share)} of the time{beside}"
         ),
         meaning="threads of the process take turns on a processor; an operator ends when the last of them had its turn",
-        remedy=f"torch.set_num_threads({facts.processors})" if too_many else _fewer(facts, len(others)),
+        remedy=facts.with_threads(facts.processors) if too_many else _fewer(facts, len(others)),
         gain_low=0.0,
         gain_high=min(1.0, max(share.high, lost)),
         remedies=(f"threads={facts.processors}",) if too_many else (),
@@ -53,4 +53,4 @@ def find(facts: Facts) -> Finding | None:
 def _fewer(facts: Facts, pools: int) -> str:
     """So that the pools together are no more than the processors."""
     each = max(1, facts.processors // (1 + max(1, pools)))
-    return f"torch.set_num_threads({each}), torch.set_num_interop_threads(1), no thread pool around the model"
+    return f"{facts.with_threads(each)}, torch.set_num_interop_threads(1), no thread pool around the model"

@@ -26,7 +26,7 @@ def find(facts: Facts) -> Finding | None:
         evidence=f"{shared:.0%} of the team's time with another of its threads on the same core;"
         f" {facts.threads} threads, {facts.cores} cores",
         meaning="a core's two hardware threads share its vector units and caches: for products they are one",
-        remedy=f"torch.set_num_threads({facts.cores})" if too_many else place,
+        remedy=facts.with_threads(facts.cores) if too_many else place,
         gain_low=0.0,
         gain_high=SMT_GAIN * min(1.0, shared),
         remedies=(f"threads={facts.cores}",) if too_many else ("bind_threads",),

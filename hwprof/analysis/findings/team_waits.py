@@ -25,7 +25,7 @@ def find(facts: Facts) -> Finding | None:
     remedy = f"a larger batch{'' if facts.compiled else ', or torch.compile(model)'}: more work for each operator"
     if share.low >= MUCH:
         number = max(1, facts.threads // 2)
-        remedy, fewer = f"torch.set_num_threads({number}), and compare", (f"threads={number}",)
+        remedy, fewer = f"{facts.with_threads(number)}, and compare", (f"threads={number}",)
     return Finding(
         rule="team_waits",
         title="the calling thread waits for its team",

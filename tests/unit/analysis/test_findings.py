@@ -198,6 +198,10 @@ def test_threads_beyond_the_processors_are_named_as_that() -> None:
     assert found.title == "more threads than processors" and found.remedies == ("threads=2",)
     (found,) = find_all(dataclasses.replace(QUIET, parts=parts(waiting=0.2)))
     assert "set_num_threads" not in found.remedy, "half of the threads would take longer"
+    (found,) = find_all(
+        dataclasses.replace(QUIET, parts=parts(waiting=0.2), threads=8, ready=6.0, variants=("openvino",))
+    )
+    assert found.remedy == "compile_model(…, {'INFERENCE_NUM_THREADS': 2})", "torch's number is none of the runtime's"
     pools = dataclasses.replace(QUIET, ready=4.0, other_threads={"pool": 1.9, "helper": 0.01})
     (found,) = find_all(pools)
     assert found.title.startswith("several pools") and "pool (1.9)" in found.evidence and "helper" not in found.evidence

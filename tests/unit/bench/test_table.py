@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hwprof.bench import table
@@ -73,7 +74,10 @@ def test_notes_of_a_variant_are_beside_its_row() -> None:
 
 
 def test_what_others_took_is_said() -> None:
-    assert table.noise(ROWS) == "noisy: other programs used up to 50% of the processors during 1 case"
+    told = "noisy: other programs used up to 50% of the processors during yolov8n channels_last+bfloat16 640 b1"
+    assert table.noise(ROWS) == told
+    both = [*ROWS, msgspec.structs.replace(ROWS[0], others_share=0.4, threads=2)]
+    assert table.noise(both) == f"{told} and 1 other case"
     assert table.noise(ROWS[:1]) is None
 
 
