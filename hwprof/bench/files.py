@@ -46,10 +46,11 @@ def heading(store: Store, rows: Sequence[Row]) -> list[str]:
     of = plan.machine
     how = plan.settings
     processes = plural(how.processes, "process", "processes")
+    median = f"median of a forward over all iterations of {processes}, {plural(how.values, 'value')} each"
+    of_images = any(row.images_per_s is not None for row in rows)
     lines = [
         f"{of.processor}, {of.logical_processors} processors, {plan.created}",
-        f"median of a forward over all iterations of {processes}, {plural(how.values, 'value')} each; images/s of the"
-        " model alone",
+        f"{median}; images/s of the model alone" if of_images else median,
         table.common(rows),
         table.noise(rows),
         table.energy_told(rows),
