@@ -33,17 +33,17 @@ from hwprof.analysis.disturbed import is_disturbed
 from hwprof.errors import HwprofError
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.session import disturbance, over_time
+from hwprof.session import disturbance
+from hwprof.session.extent import Extent
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
 from hwprof.session.meanwhile import Meanwhile
-from hwprof.session.messages import ENOUGH, Built, Finished, Order, Phase, PhaseBegins, Reached, Step
-from hwprof.session.plan import FEWEST, joint_sets, schedule, that_fit, with_bare
-from hwprof.session.precision import Precision
+from hwprof.session.messages import Finished, Order, Phase, PhaseBegins, Reached, Step
+from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
-from hwprof.session.versions import versions
+from hwprof.session.turn import Turn
 
 if TYPE_CHECKING:  # imported when the model is built
     import polars as pl
@@ -108,25 +108,20 @@ class _Worker:
     def __init__(self, order: Order, reporter: Reporter, turn: int, weights: int | None) -> None:
         """Descriptors: ``turn`` has a byte when it is this worker's, ``weights`` is the calibrated ones' file."""
         self._order = order
-        self._turn = turn
+        self._turn = Turn(turn)
         self._weights = weights
-        for descriptor in (turn, weights):
-            if descriptor is not None:
-                os.set_inheritable(descriptor, False)
+        if weights is not None:
+            os.set_inheritable(weights, False)
         self._plan = order.plan
+        self._extent = Extent(order.plan, self._turn)
         self._clock = time.monotonic  # the model's code may put another one there
         self._reporter = reporter
         self._recorder = SpanRecorder()
         self._collectors = RunningCollectors()
-        self._enough = False  # for the user
         self._interrupted: str | None = None  # how far it came
-        self._once_s: float | None = None  # the last iteration of the warm-up
         self._shortest_s = math.inf  # of all iterations
-        self._begin_ns: int | None = None  # of the first iteration after it
         self._notes: list[str] = []  # on the workload
         self._fused: dict[str, list[str]] = {}  # layers that were done in one, by its path
-        wanted = order.plan.precision
-        self._precision = Precision(wanted) if wanted is not None else None
         self._pid = os.getpid()
         self._umask = os.umask(0o077)
         os.umask(self._umask)
@@ -135,14 +130,14 @@ class _Worker:
     def carry_out(self) -> None:
         """From the import of torch to the written tables."""
         self._prepare()
-        self._wait_for_turn()
+        self._turn.wait()
         self._wait_until_quiet()
         self._record.begin_ns = time.monotonic_ns()
         self._reporter.send(PhaseBegins(Phase.WARMING_UP, self._plan.warmup))
         for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
             began_s = time.monotonic()
             self._iterate(iteration)
-            self._once_s = time.monotonic() - began_s
+            self._extent.once_s = time.monotonic() - began_s
             self._step()
         if self._plan.idle_s:
             with self._recorder.region("idle"):
@@ -154,57 +149,25 @@ class _Worker:
     def _prepare(self) -> None:
         self._reporter.send(PhaseBegins(Phase.IMPORTING))
         with self._recorder.region("import"):
+            from hwprof.session.preparation import prepare
             from hwprof.workload import factory
-            from hwprof.workload.changes import before_building
-            from hwprof.workload.fingerprint import fingerprint
             from hwprof.workload.layer_hooks import LayerHooks
             from hwprof.workload.outputs import Outputs
-            from hwprof.workload.runtimes.temporary import TEMPORARY
-            from hwprof.workload.shared_weights import SharedWeights
-            from hwprof.workload.variant import make
 
             self._collectors.load(self._order)
             factory.preload(self._order.workload.model)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
-            shared = SharedWeights(self._weights) if self._weights is not None else None
-            os.environ[TEMPORARY] = self._order.folder
-            changes = self._order.workload.changes
-            before_building(changes)
-            self._workload = factory.build(self._order.workload, shared)
-            built = self._workload.prepare()
-            processes.end_copy(self._pid)
-            self._record.fingerprint = fingerprint(self._workload)
-            if shared is not None:
-                shared.confirm(self._record.fingerprint["weights"], fused=built.fused)
-            if changes:
-                self._reporter.send(PhaseBegins(Phase.CHANGING))  # to compile or export may take a minute
-            made = make(self._workload, self._order.workload, compare=self._order.describe, watchable=True)
-            self._take_back, built.variant = made.take_back, made.record
-            built.notes += made.notes
-            processes.end_copy(self._pid)
-            self._reporter.send(Built(built, versions()))
+            prepared = prepare(self._order, self._weights, self._reporter)
+        self._workload, self._take_back = prepared.workload, prepared.take_back
+        self._record.fingerprint = prepared.fingerprint
         self._outputs = Outputs
         self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
 
-    def _wait_for_turn(self) -> None:
-        """Raises ``NobodyListensError`` when nobody is left who could say so."""
-        if not os.read(self._turn, 1):
-            raise NobodyListensError
-        os.set_blocking(self._turn, False)
-
-    def _is_told_to_stop(self) -> bool:
-        """By a signal, or by another byte: the model's code may heed the signal in its own way, or swallow what it
-        raises."""
-        if not self._enough:
-            with suppress(OSError):  # there is none, or that code has closed everything
-                self._enough = ENOUGH in os.read(self._turn, 8)
-        return self._enough
-
     def _is_hurried(self) -> bool:
         """When all is measured: whether another call of the model would take longer than the user wants to wait."""
-        told = self._is_told_to_stop() or self._interrupted is not None
+        told = self._turn.is_told_to_stop() or self._interrupted is not None
         return told and self._shortest_s > LONG_S
 
     def _wait_until_quiet(self) -> None:
@@ -229,7 +192,7 @@ class _Worker:
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
         warmup, sets = self._plan.warmup, len(self._record.event_sets)
         calls = self._recorder.layer_calls(warmup - 1, self._watch.leaves)
-        pieces = self._pieces(calls, sets)
+        pieces = self._extent.pieces(calls, sets)
         planned = next(pieces)
         self._watch.counts_alone = not all(one.layers_counted for one in planned if not one.bare)
         gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
@@ -237,10 +200,10 @@ class _Worker:
             signal.signal(signal.SIGINT, self._halt)
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         meanwhile = Meanwhile()
-        self._begin_ns = meanwhile.begin_ns
+        self._extent.begin(meanwhile.begin_ns)
         try:
             for done, iteration in enumerate(self._one_by_one(planned, pieces)):
-                if self._is_over(done, len(planned)) or (done >= len(planned) and self._is_precise()):
+                if self._extent.is_over(done, len(planned)):
                     break
                 if done:
                     self._collectors.between_iterations()
@@ -255,33 +218,19 @@ class _Worker:
                 self._collectors.iteration_edge()
                 if not (self._plan.slow and iteration.layers_counted):
                     self._has_done(done + 1)
-                if self._precision is not None and not (iteration.bare or iteration.layers_counted):
+                if self._extent.is_by_precision and not (iteration.bare or iteration.layers_counted):
                     times_ns = self._recorder.own_times_ns(iteration.index, self._watch.leaves)
-                    self._precision.add(times_ns, disturbed=is_disturbed(self._record.iterations[-1]))
+                    self._extent.add(times_ns, disturbed=is_disturbed(self._record.iterations[-1]))
         except Halted:
             self._interrupted = self._how_far(planned)
         if self._plan.halts:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if self._enough:
+        if self._turn.is_enough:
             done = len(self._record.iterations) - warmup
             of = f" of {len(planned)}" if self._plan.time_s is None and done < len(planned) else ""
             self._interrupted = f"after {done}{of} iterations"
         meanwhile.keep(self._record)
-        if self._precision is not None and self._plan.time_s is not None:  # the user has asked for it
-            self._record.precision = self._precision.look()
-
-    def _pieces(self, calls: int, event_sets: int) -> Iterator[list[IterationRecord]]:
-        """The iterations after the warm-up, of which each calls layers so often: all of them at once, but of a pass
-        that goes on for some time, or until layers are known well enough."""
-        plan = self._plan
-        if plan.time_s is not None and self._once_s:
-            return over_time.iterations(plan, self._once_s, calls, event_sets, self._elapsed_s)
-        number = that_fit(plan, self._once_s, calls, event_sets)
-        planned = schedule(plan.warmup, number, event_sets, alternate=plan.alternate)[plan.warmup :]
-        if plan.bare_too:
-            planned = with_bare(planned)
-        further = over_time.further(plan, planned, calls, event_sets, self._elapsed_s, self._would_be_precise)
-        return chain([planned], further)
+        self._record.precision = self._extent.precision()
 
     def _one_by_one(
         self, first: Sequence[IterationRecord], further: Iterator[Sequence[IterationRecord]]
@@ -298,29 +247,7 @@ class _Worker:
         if self._plan.slow:
             self._watch.halt(Halted())
         else:
-            self._enough = True
-
-    def _elapsed_s(self) -> float:
-        """Since the first iteration after the warm-up began; nothing before that."""
-        return 0.0 if self._begin_ns is None else (time.monotonic_ns() - self._begin_ns) / 1e9
-
-    def _is_over(self, done: int, planned: int) -> bool:
-        """After so many iterations, of which the first piece has ``planned``: the user has enough, or the time is
-        over."""
-        if self._plan.halts and not self._plan.slow and done and self._is_told_to_stop():
-            return True
-        time_s = self._plan.time_s
-        if time_s is None and done >= planned:  # and these are further ones
-            time_s = self._plan.enough_s
-        return time_s is not None and done >= FEWEST and self._elapsed_s() >= time_s
-
-    def _is_precise(self) -> bool:
-        """Each layer's time is known as well as the user wants it."""
-        return self._precision is not None and self._precision.is_reached()
-
-    def _would_be_precise(self, times: float) -> bool:
-        """With so many times as many iterations."""
-        return self._precision is not None and self._precision.is_in_reach(times)
+            self._turn.is_enough = True
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""
@@ -355,14 +282,7 @@ class _Worker:
         self._reporter.send(Step())
 
     def _has_done(self, iterations: int) -> None:
-        """Where the time is what ends the pass, as many are expected as fit into it by those that are done: how long
-        they take is planned once, and an hour is long."""
-        time_s = self._plan.time_s
-        if time_s is None:
-            self._step()
-            return
-        expected = round(iterations * time_s / max(self._elapsed_s(), 1e-9))
-        self._reporter.send(Reached(iterations, max(iterations, expected)))
+        self._reporter.send(self._extent.reached(iterations) or Step())
 
     def _steps(self, planned: Sequence[IterationRecord]) -> int:
         """How many steps the iterations have: in a slow pass one a counted leaf call, as many as in the warm-up."""

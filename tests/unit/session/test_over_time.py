@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from hwprof.run.manifest import IterationRecord
 from hwprof.session import over_time
+from hwprof.session.extent import Extent
 from hwprof.session.messages import Reached
 from hwprof.session.plan import ENOUGH_CALLS, FEWEST, MOST_BARE, PassPlan, schedule, with_bare
-from hwprof.session.worker import _Worker
+from hwprof.session.turn import Turn
 
 PLAN = PassPlan(name="measure", iterations=20, warmup=2, in_process=(), external=(), time_s=60.0, bare_too=True)
 
@@ -130,11 +132,8 @@ def test_who_waits_hears_how_many_are_expected_by_those_that_are_done(
     done: int, elapsed_s: float, expected: int
 ) -> None:
     """An hour's were planned once, by its first minute: "10,399 of 19,950" at its end."""
-    said: list[object] = []
-    worker = SimpleNamespace(
-        _plan=msgspec.structs.replace(PLAN, time_s=60.0),
-        _elapsed_s=lambda: elapsed_s,
-        _reporter=SimpleNamespace(send=said.append),
-    )
-    _Worker._has_done(worker, done)  # type: ignore[arg-type]
-    assert said == [Reached(done, expected)]
+    plan = msgspec.structs.replace(PLAN, time_s=60.0)
+    with Path(os.devnull).open() as nothing:
+        extent = Extent(plan, Turn(nothing.fileno()), lambda: int(elapsed_s * 1e9))
+    extent.begin(0)
+    assert extent.reached(done) == Reached(done, expected)
