@@ -4,10 +4,12 @@ longer than the user wants to wait."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import polars as pl
+import torch
 
 from hwprof.errors import described
 from hwprof.interrupts import Interrupt
@@ -39,7 +41,8 @@ def describe(
             notes.append(f"MACs, bytes and shapes not available: {HURRIED}")
             layers, calls = tables_without_call(workload)
         else:
-            layers, calls = layer_tables(workload)
+            with _every_layer_called() if in_any_order else nullcontext():
+                layers, calls = layer_tables(workload)
     except Interrupt:
         raise
     except BaseException as error:
@@ -55,6 +58,18 @@ def describe(
     if (in_any_order or has_compiled()) and not one_layer:
         layers = layers.with_columns(compiled=pl.col("compiled") | (pl.int_range(pl.len()) == 0))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
+
+
+@contextmanager
+def _every_layer_called() -> Iterator[None]:
+    """As an exporter has it: PyTorch has one operator for all that is in an encoder's layer, whose products would be
+    nobody's in there."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _as_one(workload: Workload, rows: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from hwprof.collector import clocks
 from hwprof.run.manifest import PassRecord
 from hwprof.run.owner_names import path_of
 from hwprof.session.recorder import AddedCall, SpanRecorder
+from hwprof.workload.runtimes.products import Products, together
 
 if TYPE_CHECKING:  # of the room that imports torch
     from hwprof.workload.runtimes.runtime import Profile, RuntimeCall
@@ -22,6 +23,7 @@ class Added(NamedTuple):
 
     notes: list[str]
     fused: dict[str, list[str]]  # paths of the layers that were done in one, by its own
+    products: dict[str, Products]  # where a layer's were done, by its path
 
 
 def add(profiles: Mapping[str, Iterable[Profile]], recorder: SpanRecorder, record: PassRecord) -> Added:
@@ -29,12 +31,17 @@ def add(profiles: Mapping[str, Iterable[Profile]], recorder: SpanRecorder, recor
     the prefix of the paths."""
     notes: list[str] = []
     fused: dict[str, list[str]] = {}
+    work: dict[str, Products] = {}
     numbers, warm_ups, begins, ends = recorder.iteration_times().T
     for prefix, those in profiles.items():
         for profile in those:
             notes += profile.notes
             for name, paths in profile.fused.items():
-                fused[path_of(f"{prefix}{name}")] = [path_of(f"{prefix}{path}") for path in paths]
+                fused[_path(prefix, name)] = [_path(prefix, path) for path in paths]
+            for layer, found in profile.products.items():
+                known = Products({_path(prefix, at): number for at, number in found.places.items()}, found.alike)
+                path = _path(prefix, layer)
+                work[path] = together(work[path], known) if path in work else known
             to_monotonic = _conversion(profile, record)
             record.laid_out |= profile.clock is None and bool(profile.calls)
             for call in profile.calls:
@@ -42,7 +49,12 @@ def add(profiles: Mapping[str, Iterable[Profile]], recorder: SpanRecorder, recor
                 if at >= 0 and call.end_ns <= ends[at]:  # others were made before anything was measured
                     spans = _spans(call, prefix, to_monotonic)
                     recorder.add_layers(int(numbers[at]), spans, warmup=bool(warm_ups[at]))
-    return Added(list(dict.fromkeys(notes)), fused)
+    return Added(list(dict.fromkeys(notes)), fused, work)
+
+
+def _path(prefix: str, path: str) -> str:
+    """As the table ``layers`` has it; the model's own is empty."""
+    return path_of(f"{prefix}{path}" if path else prefix.removesuffix("."))
 
 
 def _conversion(profile: Profile, record: PassRecord) -> Callable[[int], int]:

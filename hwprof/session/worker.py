@@ -48,6 +48,7 @@ from hwprof.session.turn import Turn
 if TYPE_CHECKING:  # imported when the model is built
     import polars as pl
 
+    from hwprof.session.foreign_spans import Added
     from hwprof.workload.protocol import Stages
 
 LONG_S: Final = 0.5
@@ -121,7 +122,7 @@ class _Worker:
         self._interrupted: str | None = None  # how far it came
         self._shortest_s = math.inf  # of all iterations
         self._notes: list[str] = []  # on the workload
-        self._fused: dict[str, list[str]] = {}  # layers that were done in one, by its path
+        self._added: Added | None = None  # what is known of layers that another program than PyTorch ran
         self._pid = os.getpid()
         self._umask = os.umask(0o077)
         os.umask(self._umask)
@@ -332,10 +333,11 @@ class _Worker:
             described, said = describe(
                 self._workload, self._is_hurried, one_layer=other_code, in_any_order=bool(self._watch.stand_ins)
             )
-            if self._fused:
+            if self._added is not None:
                 from hwprof.session.fused_layers import with_fused
 
-                described["layers"] = with_fused(described["layers"], self._fused, self._recorder.added_paths())
+                seen = self._recorder.added_paths()
+                described["layers"] = with_fused(described["layers"], self._added.fused, seen, self._added.products)
             notes = [*notes, *said]
             processes.end_copy(self._pid)
         for name, frame in described.items():
@@ -350,9 +352,8 @@ class _Worker:
             from hwprof.session import foreign_spans
 
             profiles = {prefix: stand_in.profiles() for prefix, stand_in in stand_ins.items()}
-            added = foreign_spans.add(profiles, self._recorder, self._record)
-            self._notes += added.notes if self._order.describe else []  # of the others it is the same
-            self._fused = added.fused
+            self._added = foreign_spans.add(profiles, self._recorder, self._record)
+            self._notes += self._added.notes if self._order.describe else []  # of the others it is the same
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import torch
 from hwprof.errors import HwprofError, described
 from hwprof.workload.runtimes.exported import Exported
 from hwprof.workload.runtimes.layer_spans import Worked, layer_spans
-from hwprof.workload.runtimes.operators import Operator, fused, places
+from hwprof.workload.runtimes.operators import Operator, fused, members, places
+from hwprof.workload.runtimes.products import products
 from hwprof.workload.runtimes.runtime import Mark, Profile, RuntimeCall, arrays, loading
 
 NAME: Final = "ONNX Runtime"
@@ -37,6 +38,12 @@ NCHWC: Final = "_nchwc"
 
 FUSED: Final = "/"
 """What a fused operator's name has behind that of the last one that it was made of."""
+
+LAYOUTS: Final = frozenset({"ReorderInput", "ReorderOutput"})
+"""What changes between its own layout and ONNX's; the latter gives a value of the exported model's name."""
+
+ACTIVATION: Final = "activation"
+"""The attribute in which a convolution names what it does to each of its results."""
 
 UNIT_NS: Final = 1_000
 """Its stamps are whole microseconds."""
@@ -110,7 +117,10 @@ class _WatchedSession(_Session):
         (file,) = folder.glob("profile*")
         self._file = file.open("rb")
         self._begin_ns = found.get_profiling_start_time_ns()
-        self._places = places(model.graph, operators(folder / "optimised.onnx"))
+        executed = operators(folder / "optimised.onnx")
+        does = members(model.graph, executed)
+        self._places = places(model.graph, executed, does)
+        self._products = products(model.graph, executed, does, self._places)
         self._marks: list[Mark] = []
         self._windows: list[tuple[int, int, int]] = []
         return found
@@ -139,7 +149,7 @@ class _WatchedSession(_Session):
         notes = (
             [f"{NAME} kept no times of its last {lacking} calls: it keeps a million of operators"] if lacking else []
         )
-        return Profile(calls, NAME, self._marks, UNIT_NS, fused(self._places), notes)
+        return Profile(calls, NAME, self._marks, UNIT_NS, fused(self._places), notes, self._products)
 
 
 class _Event(msgspec.Struct):
@@ -183,7 +193,15 @@ def operators(file: Path) -> list[Operator]:
 
     nodes = onnx.load(str(file), load_external_data=False).graph.node
     return [
-        Operator(one.name, one.op_type, tuple(one.input), tuple(one.output), origins=_origins(one.name))
+        Operator(
+            one.name,
+            one.op_type,
+            tuple(one.input),
+            tuple(one.output),
+            origins=_origins(one.name),
+            ends_in=next((value.s.decode() for value in one.attribute if value.name == ACTIVATION), None),
+            moves=one.op_type in LAYOUTS,
+        )
         for one in nodes
     ]
 

@@ -14,7 +14,8 @@ import torch
 
 from hwprof.workload.runtimes.exported import Exported
 from hwprof.workload.runtimes.layer_spans import Worked, layer_spans
-from hwprof.workload.runtimes.operators import Operator, fused, places
+from hwprof.workload.runtimes.operators import Operator, fused, members, places
+from hwprof.workload.runtimes.products import products
 from hwprof.workload.runtimes.runtime import Profile, RuntimeCall, arrays, loading
 
 NAME: Final = "OpenVINO"
@@ -24,6 +25,12 @@ TELEMETRY: Final = "openvino_telemetry"
 
 ORIGINS: Final = "originalLayersNames"
 """Where an executed operator has the names of those that it was made of, by comma."""
+
+KIND: Final = "layerType"
+"""Where it has what it is: a Convolution, a Subgraph."""
+
+PARAMETER: Final = "Parameter"
+"""What the model is given; it comes before what takes it."""
 
 ADDED: Final = "/"
 """What the name of a part of one has behind it: ``node_conv2d/WithoutBiases``."""
@@ -117,7 +124,10 @@ class _WatchedSession(_Session):
     def __init__(self, model: Exported) -> None:
         super().__init__(model)
         with loading(NAME):
-            self._places = places(model.graph, operators(self._compiled))
+            executed = operators(self._compiled)
+        does = members(model.graph, executed)
+        self._places = places(model.graph, executed, does)
+        self._products = products(model.graph, executed, does, self._places)
         self._calls: list[_Call] = []
 
     def _do(self, given: dict[int, Any]) -> None:
@@ -137,7 +147,7 @@ class _WatchedSession(_Session):
         notes = [NO_MOMENTS]
         if squeezed:
             notes.append(f"{NAME}'s times of {squeezed} calls come to more than the call took, and are made to fit")
-        return Profile(found, notes=notes, fused=fused(self._places))
+        return Profile(found, notes=notes, fused=fused(self._places), products=self._products)
 
 
 def _counted(request: Any) -> Iterator[Counted]:
@@ -171,8 +181,15 @@ def laid_out(times: Mapping[str, int], begin_ns: int, end_ns: int) -> list[Worke
 
 
 def operators(compiled: Any) -> list[Operator]:
-    """Of a compiled model, as they are executed."""
-    return [_operator(one) for one in compiled.get_runtime_model().get_ordered_ops()]
+    """Of a compiled model, as they are executed: what is made of constants alone was done when it was compiled."""
+    found: list[Operator] = []
+    varies: set[str] = set()
+    for node in compiled.get_runtime_model().get_ordered_ops():
+        one = _operator(node)
+        if node.get_type_name() == PARAMETER or not varies.isdisjoint(one.inputs):
+            found.append(one)
+            varies.update(one.outputs)
+    return found
 
 
 def _operator(node: Any) -> Operator:
@@ -182,7 +199,8 @@ def _operator(node: Any) -> Operator:
     known = node.get_rt_info()
     told = str(known[ORIGINS].value) if ORIGINS in known else ""
     origins = tuple(one.partition(ADDED)[0] for one in told.split(",") if one)
-    return Operator(name, node.get_type_name(), inputs, outputs, origins=origins)
+    kind = str(known[KIND].value) if KIND in known else node.get_type_name()
+    return Operator(name, kind, inputs, outputs, origins=origins)
 
 
 def _value(value: Any) -> str:

@@ -9,7 +9,7 @@ one before it; and one that is new works for the one behind it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -22,6 +22,9 @@ They are those of the calls: a module with several names has each of them."""
 
 SEPARATOR: Final = "+"
 
+IDENTITY: Final = "Identity"
+"""What does nothing: a dropout, a copy. Whoever has it done has not done a layer."""
+
 
 class Operator(NamedTuple):
     """One of a graph, with the names of what it takes and gives."""
@@ -32,6 +35,8 @@ class Operator(NamedTuple):
     outputs: tuple[str, ...]
     scopes: Scopes | None = None  # None: the exporter does not say
     origins: tuple[str, ...] = ()  # of a runtime's: the exported ones that it says, or its name tells, it was made of
+    ends_in: str | None = None  # of a runtime's: the kind of the last one, where it says so
+    moves: bool = False  # of a runtime's: it changes a layout, whatever what it gives is called
 
 
 class Place(NamedTuple):
@@ -57,14 +62,23 @@ class Graph(NamedTuple):
         return self._replace(operators=operators, made_of=members)
 
 
-def places(exported: Graph, executed: Sequence[Operator]) -> dict[str, Place]:
-    """By the name of an executed operator; of those that are of no layer there is none."""
+def members(exported: Graph, executed: Sequence[Operator]) -> dict[str, list[Operator]]:
+    """The operators that each executed one does, as they were before the exporter fused any, by its name. All of them
+    know their scopes, but of which nobody says any."""
     scopes = _with_all_scopes(exported.operators)
     found = {}
     for name, those in _members(exported, executed, scopes).items():
-        members = [inner for one in those for inner in exported.made_of.get(one.name, (one,))]
-        known = {one.name: one.scopes if one.scopes is not None else scopes.get(one.name) for one in members}
-        if (place := _place(members, known, exported.paths)) is not None:
+        inner = [inner for one in those for inner in exported.made_of.get(one.name, (one,))]
+        found[name] = [one if one.scopes is not None else one._replace(scopes=scopes.get(one.name)) for one in inner]
+    return found
+
+
+def places(exported: Graph, executed: Sequence[Operator], does: Mapping[str, Sequence[Operator]]) -> dict[str, Place]:
+    """By the name of an executed operator, which ``does`` these; of those that are of no layer there is none."""
+    found = {}
+    for name, those in does.items():
+        at_work = [one for one in those if one.kind != IDENTITY] or those
+        if (place := _place(at_work, exported.paths)) is not None:
             found[name] = place
     return _with_new_ones(executed, found)
 
@@ -106,7 +120,8 @@ def _members(
     gives = {value: one for one in graph.operators for value in one.outputs}
     does: dict[str, list[Operator]] = {}
     for one in executed:
-        known = [by_name.get(name) or gives.get(name) for name in (*one.origins, one.name, *one.outputs)]
+        names = () if one.moves else (*one.origins, one.name, *one.outputs)
+        known = [by_name.get(name) or gives.get(name) for name in names]
         does[one.name] = list({origin.name: origin for origin in known if origin is not None}.values())
     done = {origin.name: name for name, those in does.items() for origin in those}
     varying = _on_inputs(graph)
@@ -118,7 +133,11 @@ def _members(
             done[one.name] = name
             del gone[one.name]
 
-    values = _values(executed, does, gives)
+    values: dict[str, str] = {}
+    for one in executed:
+        values.update((value, value) for value in one.inputs if value not in values)
+        take(one.name, _at_its_end(one, does[one.name], {values[value] for value in one.inputs}, gone))
+        values.update(_given(one, does[one.name], gives, values))
     taken = {one.name: {values[value] for value in one.inputs} for one in executed}
     if replaces:
         given = graph.inputs.union(*(one.outputs for one in varying))  # constants may be of operators far apart
@@ -134,20 +153,38 @@ def _members(
     return {name: sorted(those, key=lambda one: order[one.name]) for name, those in does.items() if those}
 
 
-def _values(
-    executed: Sequence[Operator], does: Mapping[str, Sequence[Operator]], gives: Mapping[str, Operator]
+def _given(
+    one: Operator, does: Sequence[Operator], gives: Mapping[str, Operator], values: Mapping[str, str]
 ) -> dict[str, str]:
-    """What the runtime's values are of those that were exported, in whatever layout."""
-    found: dict[str, str] = {}
-    for one in executed:
-        found.update((value, value) for value in one.inputs if value not in found)
-        for value in one.outputs:
-            if value in gives:
-                found[value] = value
-            elif those := does[one.name]:
-                found[value] = those[-1].outputs[0]
-            elif one.inputs:
-                found[value] = found[one.inputs[0]]
+    """What its values are of those that were exported, in whatever layout."""
+    found = {}
+    for value in one.outputs:
+        if value in gives:
+            found[value] = value
+        elif does:
+            found[value] = does[-1].outputs[0]
+        elif one.inputs:
+            found[value] = values[one.inputs[0]]
+    return found
+
+
+def _at_its_end(
+    one: Operator, does: Sequence[Operator], taken: Set[str], gone: Mapping[str, Operator]
+) -> list[Operator]:
+    """What is gone and done by an operator behind what it is known by: an operator that takes what comes out of that
+    and what it takes besides, as a sum does; and what it says that it ends in."""
+    found: list[Operator] = []
+    while does:
+        given = (found or does)[-1].outputs
+        besides = taken - {value for done in (*does, *found) for value in done.inputs}
+        behind = [next_one for next_one in gone.values() if not set(given).isdisjoint(next_one.inputs)]
+        behind = [next_one for next_one in behind if next_one not in found]
+        fitting = [next_one for next_one in behind if not besides.isdisjoint(next_one.inputs)]
+        if not fitting and one.ends_in is not None and one.ends_in not in {done.kind for done in (*does, *found)}:
+            fitting = [next_one for next_one in behind if next_one.kind == one.ends_in]
+        if not fitting:
+            break
+        found.append(fitting[0])
     return found
 
 
@@ -194,9 +231,9 @@ def _beside(gone: Operator, graph: Graph, scopes: Mapping[str, Scopes], done: Ma
     return next((done[name] for name in (*own, *before) if name in done), None)
 
 
-def _place(members: Sequence[Operator], scopes: Mapping[str, Scopes | None], paths: Mapping[str, str]) -> Place | None:
+def _place(members: Sequence[Operator], paths: Mapping[str, str]) -> Place | None:
     """That of one operator's members; where they are of several layers it is named as a group of them."""
-    known = {one.name: _of_layers(there, paths) for one in members if (there := scopes[one.name]) is not None}
+    known = {one.name: of_layers(one.scopes, paths) for one in members if one.scopes is not None}
     if not known:
         return None
     distinct = list(dict.fromkeys(known.values()))
@@ -209,7 +246,7 @@ def _place(members: Sequence[Operator], scopes: Mapping[str, Scopes | None], pat
     return Place((*around, name), (*inner, name), tuple(paths[scope[-1]] for scope in distinct if scope != around))
 
 
-def _of_layers(scopes: Scopes, paths: Mapping[str, str]) -> Scopes:
+def of_layers(scopes: Scopes, paths: Mapping[str, str]) -> Scopes:
     """Those that are layers: what is in a leaf is none."""
     return tuple(name for name in scopes if name in paths)
 

@@ -12,6 +12,7 @@ import torch
 from hwprof.errors import HwprofError, described
 from hwprof.workload.runtimes.exported import Exported
 from hwprof.workload.runtimes.layer_spans import LayerSpan
+from hwprof.workload.runtimes.products import Products
 
 Mark = tuple[int, int, int]
 """What a runtime's clock said, and CLOCK_MONOTONIC before and after, in ns."""
@@ -36,6 +37,7 @@ class Profile(NamedTuple):
     unit_ns: int = 0  # what its stamps are whole numbers of
     fused: Mapping[str, Sequence[str]] = MappingProxyType({})  # the layers that were done in one, by its name
     notes: Sequence[str] = ()
+    products: Mapping[str, Products] = MappingProxyType({})  # of each layer that has some
 
 
 class Session(Protocol):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +14,8 @@ import pytest
 
 from hwprof.errors import HwprofError
 from hwprof.workload.runtimes.layer_spans import LayerSpan, Worked, layer_spans
-from hwprof.workload.runtimes.operators import Graph, Operator, Place, fused, places
+from hwprof.workload.runtimes.operators import IDENTITY, Graph, Operator, Place, fused, members, places
+from hwprof.workload.runtimes.products import Products, products, together
 from tests.support.requirements import require_module
 
 RECORDED: Final = Path(__file__).parents[2] / "fixtures" / "onnxruntime"
@@ -32,25 +35,29 @@ def recorded() -> Graph:
     return Graph([_operator(one) for one in told["operators"]], frozenset(told["inputs"]), told["paths"], made_of)
 
 
+def placed(exported: Graph, executed: Sequence[Operator]) -> dict[str, Place]:
+    return places(exported, executed, members(exported, executed))
+
+
 def test_fused_operators_are_of_a_group_and_layout_changes_of_whom_they_serve() -> None:
     require_module("onnx")
     from hwprof.workload.runtimes.onnx_runtime import operators
 
     executed = operators(RECORDED / "optimised.onnx")
-    found = places(recorded(), executed)
+    found = placed(recorded(), executed)
     assert set(found) == {one.name for one in executed}
     by_path: dict[str, list[str]] = {}
     for one in executed:
         by_path.setdefault(".".join(found[one.name].paths[-1:]), []).append(one.kind)
     assert {path: sorted(kinds) for path, kinds in by_path.items()} == {
-        "stem+bn": ["Conv", "ReorderOutput"],
-        "blocks.0.conv+act": ["Conv"],
-        "blocks.1.conv+act": ["Conv"],
-        "blocks.0": ["Add", "ReorderOutput"],
-        "blocks.1": ["Add", "ReorderOutput"],
+        "stem+bn": ["Conv"],
+        "blocks.0.conv+act": ["Conv", "ReorderOutput"],
+        "blocks.1.conv+act": ["Conv", "ReorderOutput"],
+        "blocks.0": ["Add"],
+        "blocks.1": ["Add"],
         "words": ["Gather"],
         "head": ["Gemm"],
-        "": ["Add", "ReduceMean", "ReduceMean"],  # the model's own
+        "": ["Add", "ReduceMean", "ReduceMean", "ReorderOutput"],  # the model's own
     }
     assert fused(found) == {
         "stem+bn": ("stem", "bn"),
@@ -107,12 +114,12 @@ PATHS: Final = {"a": "a", "a.conv": "a.conv", "a.act": "a.act", "b": "b"}
 
 def test_what_the_exporter_says_nothing_of_is_where_its_neighbours_are() -> None:
     exported = Graph(chain(("a", "a.conv"), None, ("a", "a.act")), frozenset({"v-1"}), PATHS)
-    assert places(exported, chain(None, None, None))["n1"] == Place(("a",), ("a",))
+    assert placed(exported, chain(None, None, None))["n1"] == Place(("a",), ("a",))
 
 
 def test_an_operator_of_the_module_around_is_named_by_its_kind() -> None:
     exported = Graph(chain(("a", "a.conv"), ("a",)), frozenset({"v-1"}), PATHS)
-    (found,) = places(exported, [Operator("n1", "Fused", ("v-1",), ("v1",))]).values()
+    (found,) = placed(exported, [Operator("n1", "Fused", ("v-1",), ("v1",))]).values()
     assert found == Place(("a", "a.conv+kind1"), ("a", "a.conv+kind1"), ("a.conv",))
 
 
@@ -123,7 +130,7 @@ def test_what_a_runtime_says_that_it_was_made_of_counts() -> None:
         Operator("before_n2", "Reorder", ("made:0",), ("before_n2:0",)),
         Operator("n2", "Any", ("before_n2:0",), ("n2:0",), origins=("n2",)),
     ]
-    found = places(exported, executed)
+    found = placed(exported, executed)
     assert found["made"].paths == ("a", "a.conv+act")
     assert found["before_n2"] == found["n2"] == Place(("b",), ("b",))
 
@@ -144,19 +151,19 @@ def test_a_constant_that_two_layers_share_does_not_make_them_one() -> None:
         Operator("n1", "Relu", ("y1",), ("z",), ("b",)),
         Operator("new2", "Split", ("z", "sizes"), ("out1",)),
     ]
-    found = places(before.optimised(after), after)
+    found = placed(before.optimised(after), after)
     assert {name: place.members for name, place in found.items() if place.members} == {}
 
 
 def test_a_layer_that_is_called_by_several_names_has_one_path() -> None:
     exported = Graph(chain(("a", "a.act"), ("c", "c.act")), frozenset({"v-1"}), PATHS | {"c": "c", "c.act": "a.act"})
-    found = places(exported, chain(None, None))
+    found = placed(exported, chain(None, None))
     assert found["n1"] == Place(("c", "c.act"), ("c", "a.act"))
 
 
 def test_operators_of_another_program_are_of_no_layer() -> None:
     exported = Graph(chain(("a",)), frozenset({"v-1"}), PATHS)
-    assert places(exported, [Operator("x", "Any", ("y",), ("z",))]) == {}
+    assert placed(exported, [Operator("x", "Any", ("y",), ("z",))]) == {}
 
 
 def test_layers_last_from_their_first_operator_to_their_last_and_come_back_as_parts() -> None:
@@ -175,3 +182,106 @@ def test_layers_last_from_their_first_operator_to_their_last_and_come_back_as_pa
         LayerSpan("a.conv", 51, 60, True),
         LayerSpan("a", 51, 60, True),
     ]
+
+
+def residual(ends_in: str | None) -> tuple[Graph, list[Operator]]:
+    """``b(act(a(x) + x))``, in which the runtime adds and activates where it does ``a``, in a layout of its own."""
+    exported = [
+        Operator("a", "Conv", ("x", "wa"), ("va",), ("a",)),
+        Operator("add", "Add", ("va", "x"), ("sum",), ()),
+        Operator("act", "Relu", ("sum",), ("activated",), ("act",)),
+        Operator("b", "Conv", ("activated", "wb"), ("vb",), ("b",)),
+    ]
+    executed = [
+        Operator("va_own", "Conv", ("x", "wa", "x"), ("token",), origins=("va",), ends_in=ends_in),
+        Operator("vb_own", "Conv", ("token", "wb"), ("token2",), origins=("vb",)),
+        Operator("out", "ReorderOutput", ("token2",), ("vb",), moves=True),
+    ]
+    executed[0] = executed[0]._replace(inputs=("other", "wa", "x"))
+    exported[0] = exported[0]._replace(inputs=("other", "wa"))
+    return Graph(exported, frozenset({"x", "other"}), {name: name for name in ("a", "act", "b")}), executed
+
+
+def test_a_sum_and_an_activation_are_done_where_the_runtime_says_so() -> None:
+    found = placed(*residual("Relu"))
+    assert [found[name].paths[-1] for name in ("va_own", "vb_own", "out")] == ["a+add+act", "b", "b"]
+    assert found["va_own"].members == ("a", "act")
+
+
+def test_an_activation_that_nobody_tells_of_is_done_by_who_takes_what_it_took() -> None:
+    found = placed(*residual(None))
+    assert [found[name].paths[-1] for name in ("va_own", "vb_own")] == ["a+add", "act+b"]
+
+
+def test_a_layout_is_nobody_s_whose_value_it_gives() -> None:
+    exported = Graph(chain(("a", "a.conv"), ("a", "a.act"), ("b",)), frozenset({"v-1"}), PATHS)
+    executed = [
+        Operator("v1_own", "Conv", ("v-1",), ("token",), origins=("v1",)),
+        Operator("reorder", "ReorderOutput", ("token",), ("v1",), moves=True),
+        Operator("n2", "Kind2", ("v1",), ("v2",)),
+    ]
+    found = placed(exported, executed)
+    assert [found[one.name].paths[-1] for one in executed] == ["a.conv+act", "b", "b"]
+
+
+def test_what_does_nothing_makes_no_group() -> None:
+    exported = Graph(
+        [
+            Operator("copy", IDENTITY, ("x",), ("same",), ("a", "a.act")),
+            Operator("conv", "Conv", ("same", "w"), ("y",), ("a", "a.conv")),
+        ],
+        frozenset({"x"}),
+        PATHS,
+    )
+    found = placed(exported, [Operator("conv", "Conv", ("x", "w"), ("y",))])
+    assert found["conv"] == Place(("a", "a.conv"), ("a", "a.conv"))
+
+
+def test_products_are_where_the_runtime_multiplies() -> None:
+    exported, executed = residual("Relu")
+    does = members(exported, executed)
+    assert products(exported, executed, does, places(exported, executed, does)) == {
+        "a": Products({"a+add+act": 1}, True),
+        "b": Products({"b": 1}, True),
+    }
+
+
+def test_products_by_other_weights_are_not_known_to_be_as_many() -> None:
+    one = Products({"p": 1, "q": 1}, False)
+    assert one.share("p") is None and one.share("elsewhere") == 0
+    assert Products({"p": 1, "q": 3}, True).share("q") == Fraction(3, 4)
+    assert Products({"p": 2}, False).share("p") == 1, "all of them are there"
+    assert together(Products({"p": 1}, True), Products({"p": 2}, True)) == Products({"p": 3}, True)
+    assert together(Products({"p": 1}, True), Products({"q": 1}, True)).share("p") is None
+    exported = Graph(
+        [
+            Operator("first", "MatMul", ("x", "w"), ("v",), ("a",)),
+            Operator("again", "MatMul", ("v", "w"), ("u",), ("a",)),
+            Operator("other", "MatMul", ("u", "x"), ("y",), ("b",)),
+            Operator("other_2", "MatMul", ("y", "x"), ("z",), ("b",)),
+        ],
+        frozenset({"x"}),
+        PATHS,
+    )
+    executed = [one._replace(scopes=None) for one in exported.operators]
+    does = members(exported, executed)
+    found = products(exported, executed, does, places(exported, executed, does))
+    assert found == {"a": Products({"a": 2}, True), "b": Products({"b": 2}, False)}
+
+
+def test_a_product_whose_bias_is_added_elsewhere_is_where_it_is_multiplied() -> None:
+    exported = Graph(
+        [
+            Operator("conv", "Conv", ("x", "w", "bias"), ("y",), ("a", "a.conv")),
+            Operator("act", "Clip", ("y",), ("z",), ("a", "a.act")),
+        ],
+        frozenset({"x"}),
+        PATHS,
+    )
+    executed = [
+        Operator("conv/WithoutBiases", "Convolution", ("x",), ("own",), origins=("conv",)),
+        Operator("act", "Subgraph", ("own",), ("z",), origins=("conv", "act")),
+    ]
+    does = members(exported, executed)
+    found = products(exported, executed, does, places(exported, executed, does))
+    assert found == {"a.conv": Products({"a.conv": 1}, True)}
