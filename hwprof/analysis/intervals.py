@@ -25,6 +25,11 @@ MEDIAN_TO_MEAN: Final = 1.253314
 """How much larger the standard error of a median is than a mean's, of a normal distribution: sqrt(pi / 2)."""
 
 
+def student_95(freedom: float) -> float:
+    """Of ``STUDENT_95``; below 1 degree the widest."""
+    return next((value for least, value in reversed(STUDENT_95) if freedom >= least), STUDENT_95[0][1])
+
+
 Number = TypeVar("Number", float, "pl.Expr")
 
 

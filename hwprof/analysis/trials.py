@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hwprof.analysis.intervals import STUDENT_95
+from hwprof.analysis.intervals import student_95
 from hwprof.run.trials import MOST_CHANGE, Change
 
 LEAST_GENERATIONS: Final = 3
@@ -75,7 +75,7 @@ def change(pairs: Sequence[Pair], of_all: float | None = None) -> Change | None:
         return None
     logs = _logs(pairs)
     middle = statistics.fmean(logs)
-    error = max(_student(len(logs) - 1) * statistics.stdev(logs), BY_ALL * (of_all or 0.0))
+    error = max(student_95(len(logs) - 1) * statistics.stdev(logs), BY_ALL * (of_all or 0.0))
     half = error / math.sqrt(len(logs))
     value, low, high = (math.expm1(min(one, MOST_LOG)) for one in (middle, middle - half, middle + half))
     return Change(value=value, low=low, high=high)
@@ -95,7 +95,3 @@ def is_enough(found: Change | None, generations: int) -> bool:
         return False
     half = (found.high - found.low) / 2
     return found.low > NARROW or half <= max(NARROW, NARROW_OF_CHANGE * abs(found.value))
-
-
-def _student(freedom: int) -> float:
-    return next((value for least, value in reversed(STUDENT_95) if freedom >= least), STUDENT_95[0][1])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from hwprof.bench.between_processes import error_of_mean
 from hwprof.collector import registry
 from hwprof.run.details import EnergyDetail
 from hwprof.run.notes import NoteKind
@@ -27,8 +28,8 @@ PASS: Final = "bench"
 
 
 class ZoneEnergy(msgspec.Struct, frozen=True, kw_only=True):
-    """Of an image with all stages, by one meter: what the whole machine's zone took meanwhile. ``joules_error``: half
-    of the 95% interval."""
+    """Of an image with all stages, the mean, by one meter: what the whole machine's zone took meanwhile.
+    ``joules_error``: half of the 95% interval, by the meter and by the spread of the processes."""
 
     zone: str
     joules: float
@@ -110,21 +111,35 @@ def _of_an_image(meter: Meter, samples: Sequence[Samples], images: int) -> ZoneE
     not known, so the power at their edges may step by all of it."""
     import polars as pl
 
-    values = [value for process in samples for value in process.values]
+    values = [(process, value) for process, one in enumerate(samples) for value in one.values]
     windows = pl.DataFrame(
         {
-            "begin_ns": [value.begin_ns for value in values],
-            "end_ns": [value.end_ns for value in values],
+            "begin_ns": [value.begin_ns for _, value in values],
+            "end_ns": [value.end_ns for _, value in values],
             "iteration": range(len(values)),
-            "iterations": [str(len(value.iteration_ns)) for value in values],
+            "process": [str(process) for process, _ in values],
+            "iterations": [str(len(value.iteration_ns)) for _, value in values],
         },
-        schema={"begin_ns": pl.Int64, "end_ns": pl.Int64, "iteration": pl.Int32, "iterations": pl.String},
+        schema={"begin_ns": pl.Int64, "end_ns": pl.Int64, "iteration": pl.Int32}
+        | dict.fromkeys(("process", "iterations"), pl.String),
     )
-    rows = meter.energies(windows, ["iterations"], pl.col("watts")).rows(named=True)
+    rows = meter.energies(windows, ["process", "iterations"], pl.col("watts")).rows(named=True)
     of = images * sum(int(row["iterations"]) * row["windows"] for row in rows)
     seconds = sum(row["seconds"] for row in rows)
     if not of or seconds <= 0:
         return None
     joules = sum(row["joules"] for row in rows)
-    error = math.hypot(*(row["joules_error"] for row in rows))
-    return ZoneEnergy(zone=meter.zone, joules=joules / of, joules_error=error / of, watts=joules / seconds)
+    by_meter = math.hypot(*(row["joules_error"] for row in rows)) / of
+    error = math.hypot(by_meter, error_of_mean(_by_process(rows, images)) or 0.0)
+    return ZoneEnergy(zone=meter.zone, joules=joules / of, joules_error=error, watts=joules / seconds)
+
+
+def _by_process(rows: Sequence[dict[str, Any]], images: int) -> list[float]:
+    """Joules of an image."""
+    joules: dict[str, float] = {}
+    of: dict[str, int] = {}
+    for row in rows:
+        name = row["process"]
+        joules[name] = joules.get(name, 0.0) + row["joules"]
+        of[name] = of.get(name, 0) + images * int(row["iterations"]) * row["windows"]
+    return [joules[name] / of[name] for name in joules if of[name]]

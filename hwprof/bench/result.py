@@ -41,6 +41,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     model: Model | None = None
     forward: Times | None = None  # the model's time, by forward
+    process_p50_ns: list[Positive] = []  # the same of each process, its median; none: by an older version
     iteration: Times | None = None  # with all stages
     value_s: Rate | None = None  # how long pyperf's values took, the median; null: by an older version
     processes: int = 0
@@ -112,6 +113,7 @@ def measured(
         seconds=seconds,
         model=model,
         forward=forward,
+        process_p50_ns=[one.p50_ns for process in samples if (one := times_of(process.inference_ns)) is not None],
         iteration=times_of([one for process in samples for one in process.iteration_ns]),
         value_s=statistics.median((one.end_ns - one.begin_ns) / 1e9 for process in samples for one in process.values),
         processes=len(samples),

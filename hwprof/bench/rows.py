@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from hwprof.analysis.intervals import MAD_TO_SIGMA, MEDIAN_TO_MEAN, NORMAL_95
 from hwprof.analysis.roofline import Roofs, roofs_of
+from hwprof.bench.between_processes import error_of_ratio
 from hwprof.bench.matrix import EAGER
-from hwprof.bench.result import Result, Times
+from hwprof.bench.result import Result
 from hwprof.remedies.catalogue import group_of
 from hwprof.run.details import METER, PACKAGE, PLATFORM
 from hwprof.run.peaks import DRAM, Peaks
@@ -54,7 +54,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     meter: str | None = None  # "package-0", "2 packages", "meter" of --power-command
     no_joules: str | None = None  # why there are none
     times_as_fast: float | None = None  # as the same in eager mode
-    times_as_fast_error: float | None = None  # half of the 95% interval, by the iterations of both
+    times_as_fast_error: float | None = None  # half of the 95% interval, by the medians of both cases' processes
     value_s: float | None = None  # how long pyperf's values took, the median
     outputs: Difference | None = None  # from eager mode's
     boxes: MatchedBoxes | None = None
@@ -70,9 +70,7 @@ def rows_of(
 ) -> list[Row]:
     """In their order. ``peaks``: of the machine that the bench was begun on; ``of_machines``: of others, by name."""
     eager = {
-        (one.machine, one.case.place): one.forward
-        for one in results
-        if one.case.variant == EAGER and one.forward is not None
+        (one.machine, one.case.place): one for one in results if one.case.variant == EAGER and one.forward is not None
     }
     return [
         _row(one, eager.get((one.machine, one.case.place)), of_machines.get(one.machine) if one.machine else peaks)
@@ -80,7 +78,7 @@ def rows_of(
     ]
 
 
-def _row(result: Result, eager: Times | None, peaks: Peaks | None) -> Row:
+def _row(result: Result, eager: Result | None, peaks: Peaks | None) -> Row:
     case, model, forward = result.case, result.model, result.forward
     spec = case.workload
     named: dict[str, Any] = {
@@ -123,7 +121,7 @@ def _row(result: Result, eager: Times | None, peaks: Peaks | None) -> Row:
         bound=_bound(result, roofs),
         peak_bytes=result.peak_bytes,
         **_energy(result),
-        **(_beside(eager, forward) if eager is not None and case.variant != EAGER else {}),
+        **(_beside(eager, result) if eager is not None and case.variant != EAGER else {}),
         value_s=result.value_s,
         outputs=variant.outputs if variant is not None else None,
         boxes=variant.boxes if variant is not None else None,
@@ -133,14 +131,12 @@ def _row(result: Result, eager: Times | None, peaks: Peaks | None) -> Row:
     )
 
 
-def _beside(eager: Times, forward: Times) -> dict[str, Any]:
-    """The error is that of two medians: 1.25 standard errors of a mean, with spreads by the MAD of a normal
-    distribution."""
-    ratio = eager.p50_ns / forward.p50_ns
-    relative = [
-        MEDIAN_TO_MEAN * MAD_TO_SIGMA * one.mad_ns / one.p50_ns / math.sqrt(one.number) for one in (eager, forward)
-    ]
-    return {"times_as_fast": ratio, "times_as_fast_error": NORMAL_95 * ratio * math.hypot(*relative)}
+def _beside(eager: Result, result: Result) -> dict[str, Any]:
+    if eager.forward is None or result.forward is None:
+        return {}
+    ratio = eager.forward.p50_ns / result.forward.p50_ns
+    error = error_of_ratio(eager.process_p50_ns, result.process_p50_ns)
+    return {"times_as_fast": ratio, "times_as_fast_error": None if error is None else ratio * error}
 
 
 def _energy(result: Result) -> dict[str, Any]:

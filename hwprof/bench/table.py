@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -33,8 +34,11 @@ LEAST_RATIO: Final = 0.1
 NESTED: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType({"outputs": Difference, "boxes": MatchedBoxes})
 """Fields of a row that have fields."""
 
-LEAST_ERROR: Final = 0.02
-"""Of a ratio, that is told."""
+LEAST_ERROR: Final = 0.005
+"""Of a ratio, that is told: half of its last digit."""
+
+LEAST_SIZE: Final = 0.001
+"""In millions, MB or GFLOPs, that has digits."""
 
 LEAST_NAME: Final = 12
 LEAST_VARIANT: Final = 22
@@ -63,17 +67,24 @@ def _ratio(number: float) -> str:
     return f"{number:.2f}" if number >= LEAST_RATIO else f"{number:.1g}"
 
 
+def _or_less(number: float) -> str:
+    """Of sizes: of very small ones nobody counts the zeros."""
+    return figures.three_digits(number) if number >= LEAST_SIZE or not number else f"<{LEAST_SIZE}"
+
+
 def _agrees(row: Row, glyphs: Glyphs) -> str:
     return variant.agreement(VariantRecord([], row.outputs, row.boxes), glyphs, brief=True) or ""
 
 
 def _times(row: Row, glyphs: Glyphs) -> str:
-    """With half of its interval, where that is no less than its last digit."""
-    if row.times_as_fast is None:
+    """With half of its interval, in no more digits than that leaves."""
+    ratio, error = row.times_as_fast, row.times_as_fast_error or 0.0
+    if ratio is None:
         return glyphs.dash
-    error = row.times_as_fast_error or 0.0
-    told = f" {glyphs.plus_minus}{error:.1g}" if error >= LEAST_ERROR else ""
-    return f"{_ratio(row.times_as_fast)}{told}"
+    if error < LEAST_ERROR:
+        return _ratio(ratio)
+    digits = max(0, -math.floor(math.log10(error)))
+    return f"{ratio:.{digits}f} {glyphs.plus_minus}{error:.{digits}f}"
 
 
 def _joules(row: Row, glyphs: Glyphs) -> str:
@@ -101,9 +112,9 @@ COLUMNS: Final = (
     _Shown("size", _number(lambda row: row.imgsz, str), always=False),
     _Shown("batch", _number(lambda row: row.batch, str), always=False),
     _Shown("threads", _number(lambda row: row.threads, str), 1, always=False),
-    _Shown("M params", _number(lambda row: row.parameters, lambda n: figures.three_digits(n / 1e6)), 5),
-    _Shown("MB", _number(lambda row: row.size_bytes, lambda n: figures.three_digits(n / MB)), 8),
-    _Shown("GFLOPs", _number(lambda row: row.gflops, figures.three_digits), 6),
+    _Shown("M params", _number(lambda row: row.parameters, lambda n: _or_less(n / 1e6)), 5),
+    _Shown("MB", _number(lambda row: row.size_bytes, lambda n: _or_less(n / MB)), 8),
+    _Shown("GFLOPs", _number(lambda row: row.gflops, lambda n: _or_less(n)), 6),
     _Shown("ms", _number(lambda row: row.forward_ns, figures.milliseconds)),
     _Shown("p90", _number(lambda row: row.forward_p90_ns, figures.milliseconds), 4),
     _Shown("p99", _number(lambda row: row.forward_p99_ns, figures.milliseconds), 7),
@@ -192,7 +203,7 @@ def energy_told(rows: Sequence[Row]) -> str | None:
     meters = sorted({row.meter for row in rows if row.meter is not None})
     what = "J/image" if any(row.joules_per_image is not None for row in rows) or not meters else "J/forward"
     if meters:
-        told = f"{what}: with all stages, of all that the meter measures ({', '.join(meters)})"
+        told = f"{what}: the mean, with all stages, of all that the meter measures ({', '.join(meters)})"
         vague = sum(map(_is_vague, rows))
         of = figures.plural(len(rows), "row")
         return explain(f"{told}; error above the value in {vague} of {of}", "--min-time 1") if vague else told
@@ -206,9 +217,11 @@ def remarks(rows: Sequence[Row], min_time_s: float) -> list[str]:
     above = any((row.share_of_peak or 0.0) > 1 for row in rows)
     other = any(row.share_of_peak is None and row.gflops_per_s is not None for row in rows)
     of_peak = any(row.share_of_peak is not None for row in rows)
+    alone = sum(row.times_as_fast is not None and row.times_as_fast_error is None for row in rows)
     short_of = f"values of {figures.plural(short, 'case')} are shorter than --min-time {min_time_s:g}"
     found = {
         explain(f"{short_of}: the machine was busy while their length was chosen", "end other programs"): short,
+        explain("no error of x eager: processes were too few, or an older version's", "--processes 3"): alone,
         "of peak above 100%: faster than PyTorch's own large FP32 product (hwprof peaks)": above,
         "of peak and bound are known of FP32 alone": other and of_peak,
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hwprof.analysis.disturbed import ENOUGH
-from hwprof.analysis.intervals import MAD_TO_SIGMA, MEDIAN_TO_MEAN, STUDENT_95
+from hwprof.analysis.intervals import MAD_TO_SIGMA, MEDIAN_TO_MEAN, student_95
 from hwprof.analysis.precision import FEWEST, SMALLEST_SHARE
 from hwprof.run.manifest import PrecisionRecord
 
@@ -77,5 +77,4 @@ class Precision:
 
 def _standard_errors(values: int) -> float:
     """What a MAD of so many values is to be multiplied by for half of their median's 95% interval."""
-    student = next(student for freedom, student in reversed(STUDENT_95) if freedom < values)
-    return float(student * MEDIAN_TO_MEAN * MAD_TO_SIGMA / values**0.5)
+    return float(student_95(values - 1) * MEDIAN_TO_MEAN * MAD_TO_SIGMA / values**0.5)

@@ -96,6 +96,16 @@ def test_joules_of_values_of_known_power(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
+def test_joules_are_known_no_better_than_processes_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 and of 150 ms an iteration, at 50 W."""
+    first, second = [value(100 * MS, 400 * MS, 3)], [value(1_000 * MS, 1_300 * MS, 2)]
+    monkeypatch.setattr(Meters, "values", (*first, *second))
+    registered(monkeypatch, Meters)
+    whole, *_ = read(tmp_path, Samples(values=first), Samples(values=second)).zones
+    assert whole.joules == pytest.approx(50 * 0.600 / (5 * 2))
+    assert whole.joules_error == pytest.approx(12.706 * (3.75 - 2.5) / 2, rel=0.01)
+
+
 def test_values_that_no_reading_covers_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registered(monkeypatch, Meters)
     late = value(5_000 * MS, 6_000 * MS, 1)
@@ -156,7 +166,7 @@ def test_the_table_has_a_dash_where_the_error_is_above_the_value() -> None:
     file = io.StringIO()
     table.show(rows, make_console(160, file))
     assert "J/image" in file.getvalue() and "1.50 ±0.01" in file.getvalue() and "0.001" not in file.getvalue()
-    told = "J/image: with all stages, of all that the meter measures (package-0)"
+    told = "J/image: the mean, with all stages, of all that the meter measures (package-0)"
     assert table.energy_told(rows[:1]) == told
     assert table.energy_told(rows) == f"{told}; error above the value in 1 of 2 rows. Try: --min-time 1"
 

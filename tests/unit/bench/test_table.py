@@ -47,11 +47,14 @@ def test_it_has_what_tells_rows_apart_and_not_what_all_have() -> None:
     assert "size" not in header and "threads" not in header
     assert table.common(ROWS) == "size 640, threads 2"
     assert "channels_last+bfloat16" in text and "8/10 boxes" in text and "4.00" in text
+    assert "no error of x eager" in " ".join(table.remarks(ROWS, 0.0))
     assert "not measured: yolov8n int8 b1: no Linear layers. Try: another" in text
 
 
 def test_what_is_odd_is_said() -> None:
-    rows = rows_of([result(case(), 40_000_000), result(case(variants=("bfloat16",)), 10_000_000)], PEAKS)
+    processes = ([ns] * 2 for ns in (40_000_000, 10_000_000))
+    cases = (case(), case(variants=("bfloat16",)))
+    rows = rows_of([result(of, *those) for of, those in zip(cases, processes, strict=True)], PEAKS)
     assert table.remarks(rows, 0.05) == ["of peak and bound are known of FP32 alone"]
     (short, *_) = table.remarks(rows, 0.3)
     assert short.startswith("values of 2 cases are shorter than --min-time 0.3: the machine was busy")
@@ -71,6 +74,32 @@ def test_notes_of_a_variant_are_beside_its_row() -> None:
     for text in (file.getvalue(), table.markdown(rows, []), table.page(rows, "x", [], None)):
         assert "yolov8n torchscript 640 b1: frozen" in text
         assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "error", "told"),
+    [
+        (1.2345, None, "1.23"),
+        (1.2345, 0.004, "1.23"),
+        (1.2345, 0.0251, "1.23 ±0.03"),
+        (1.2345, 0.31, "1.2 ±0.3"),
+        (42.35, 31.7, "42 ±32"),
+        (710.7, 104.0, "711 ±104"),
+        (0.0312, 0.0061, "0.031 ±0.006"),
+    ],
+)
+def test_a_ratio_has_no_more_digits_than_its_error_leaves(ratio: float, error: float | None, told: str) -> None:
+    row = msgspec.structs.replace(ROWS[1], times_as_fast=ratio, times_as_fast_error=error)
+    file = io.StringIO()
+    table.show([ROWS[0], row], make_console(160, file))
+    assert f" {told} " in file.getvalue()
+
+
+def test_nobody_counts_the_zeros_of_a_small_model() -> None:
+    row = msgspec.structs.replace(ROWS[0], parameters=2, size_bytes=8, gflops=2e-9)
+    file = io.StringIO()
+    table.show([row], make_console(160, file))
+    assert file.getvalue().count("<0.001") == 3 and "0.000" not in file.getvalue()
 
 
 def test_what_others_took_is_said() -> None:
