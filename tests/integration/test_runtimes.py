@@ -110,6 +110,40 @@ def test_the_time_of_onnx_runtime_s_operators_is_told_by_layer(model: str, monke
         assert share_in_layers(times, call) >= MAPPED
 
 
+FIRST, TWICE, LAST, LINEAR = 3 * 16 * 9 * 48**2, 16 * 16 * 9 * 48**2, 16 * 16 * 48**2, 24 * 64 * 16 * 24
+ENCODER: Final = {
+    "self_attn": 16 * 24 * (4 * 64 + 2 * 16 * 24) * 64,
+    "linear1": 16 * 24 * 64 * 128,
+    "linear2": 16 * 24 * 64 * 128,
+}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_work_is_told_where_it_is_done_and_none_of_it_twice(tmp_path: Path, runtime: str) -> None:
+    """A layer that is done in several places has no more than its part in each, and a splinter of it has none."""
+    require_runtime(runtime)
+    options = ("--model", "tests.support.models.runtimes:mixed", "--threads", "1", "--iterations", "6", "--no-peaks")
+    quick = ("--passes", "measure", "--no-instrumented", "--variant", runtime)
+    done = hwprof("collect", *options, *quick, cwd=tmp_path, environment=TESTS_MODELS)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.latest(tmp_path / "results")
+    rows = {row["path"]: row for row in run.read("layers").to_dicts()}
+    own = {path: row["macs"] if row["leaf"] else row["own_macs"] for path, row in rows.items()}
+    whole = FIRST + 2 * TWICE + LAST + LINEAR + sum(ENCODER.values())
+    assert sum(own.values()) == whole
+    assert sum(row["parameters"] for row in rows.values() if row["leaf"]) <= max(
+        row["parameters"] for row in rows.values()
+    )
+    doing = {path: macs for path, macs in own.items() if macs}
+    assert not {"clip", "drop", "relu", "leaky"} & doing.keys()
+    assert sorted(doing.values()) == sorted(
+        [FIRST, LAST, LINEAR, *ENCODER.values(), *([TWICE, TWICE] if "twice+clip" in doing else [2 * TWICE])]
+    )
+    assert runtime != "onnxruntime" or "last+add+relu" in doing, "the sum is where the runtime adds"
+    spans = run.read("spans").filter(pl.col("kind") == "layer")
+    assert set(doing) <= set(spans["path"]), "what has work has a time"
+
+
 def test_onnx_runtime_s_clock_is_what_its_calls_lie_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own events of whole calls begin and end within the calls by CLOCK_MONOTONIC, to the error that is told."""
     from hwprof.collector import clocks

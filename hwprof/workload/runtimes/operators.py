@@ -8,8 +8,8 @@ one before it; and one that is new works for the one behind it.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -136,7 +136,7 @@ def _members(
     values: dict[str, str] = {}
     for one in executed:
         values.update((value, value) for value in one.inputs if value not in values)
-        take(one.name, _at_its_end(one, does[one.name], {values[value] for value in one.inputs}, gone))
+        take(one.name, _at_its_end(one, does[one.name], [values[value] for value in one.inputs], gone))
         values.update(_given(one, does[one.name], gives, values))
     taken = {one.name: {values[value] for value in one.inputs} for one in executed}
     if replaces:
@@ -169,14 +169,14 @@ def _given(
 
 
 def _at_its_end(
-    one: Operator, does: Sequence[Operator], taken: Set[str], gone: Mapping[str, Operator]
+    one: Operator, does: Sequence[Operator], taken: Sequence[str], gone: Mapping[str, Operator]
 ) -> list[Operator]:
     """What is gone and done by an operator behind what it is known by: an operator that takes what comes out of that
     and what it takes besides, as a sum does; and what it says that it ends in."""
     found: list[Operator] = []
     while does:
         given = (found or does)[-1].outputs
-        besides = taken - {value for done in (*does, *found) for value in done.inputs}
+        besides = (Counter(taken) - Counter(value for done in (*does, *found) for value in done.inputs)).keys()
         behind = [next_one for next_one in gone.values() if not set(given).isdisjoint(next_one.inputs)]
         behind = [next_one for next_one in behind if next_one not in found]
         fitting = [next_one for next_one in behind if not besides.isdisjoint(next_one.inputs)]

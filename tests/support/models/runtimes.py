@@ -50,3 +50,29 @@ def several() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
 def deciding() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     """The factory of a model that cannot be exported."""
     return nn.Sequential(Deciding(4, 4)).eval(), (torch.rand(2, 4),)
+
+
+class Mixed(nn.Module):
+    """Sums and activations that a runtime does in a convolution; a convolution that is called twice, before different
+    layers; a dropout before a product; an encoder, which PyTorch has an operator of its own for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.leaky = nn.Conv2d(3, 16, 3, padding=1), nn.LeakyReLU(0.1)
+        self.twice, self.clip = nn.Conv2d(16, 16, 3, padding=1), nn.ReLU6()
+        self.last, self.relu, self.pool = nn.Conv2d(16, 16, 1), nn.ReLU(), nn.MaxPool2d(2)
+        self.drop, self.linear, self.gelu = nn.Dropout(0.5), nn.Linear(24, 64), nn.GELU()
+        self.encoder = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The output."""
+        x = self.twice(self.clip(self.twice(self.leaky(self.first(x)))))
+        x = self.pool(self.relu(self.last(x) + x))
+        found: torch.Tensor = self.encoder(self.gelu(self.linear(self.drop(x))).flatten(1, 2))
+        return found
+
+
+def mixed() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """The factory."""
+    torch.manual_seed(0)
+    return Mixed().eval(), (torch.rand(1, 3, 48, 48),)

@@ -185,20 +185,18 @@ def test_layers_last_from_their_first_operator_to_their_last_and_come_back_as_pa
 
 
 def residual(ends_in: str | None) -> tuple[Graph, list[Operator]]:
-    """``b(act(a(x) + x))``, in which the runtime adds and activates where it does ``a``, in a layout of its own."""
+    """``b(act(a(other) + x))``, in which the runtime adds and activates where it does ``a``, in a layout of its own."""
     exported = [
-        Operator("a", "Conv", ("x", "wa"), ("va",), ("a",)),
+        Operator("a", "Conv", ("other", "wa"), ("va",), ("a",)),
         Operator("add", "Add", ("va", "x"), ("sum",), ()),
         Operator("act", "Relu", ("sum",), ("activated",), ("act",)),
         Operator("b", "Conv", ("activated", "wb"), ("vb",), ("b",)),
     ]
     executed = [
-        Operator("va_own", "Conv", ("x", "wa", "x"), ("token",), origins=("va",), ends_in=ends_in),
+        Operator("va_own", "Conv", ("other", "wa", "x"), ("token",), origins=("va",), ends_in=ends_in),
         Operator("vb_own", "Conv", ("token", "wb"), ("token2",), origins=("vb",)),
         Operator("out", "ReorderOutput", ("token2",), ("vb",), moves=True),
     ]
-    executed[0] = executed[0]._replace(inputs=("other", "wa", "x"))
-    exported[0] = exported[0]._replace(inputs=("other", "wa"))
     return Graph(exported, frozenset({"x", "other"}), {name: name for name in ("a", "act", "b")}), executed
 
 
@@ -206,6 +204,14 @@ def test_a_sum_and_an_activation_are_done_where_the_runtime_says_so() -> None:
     found = placed(*residual("Relu"))
     assert [found[name].paths[-1] for name in ("va_own", "vb_own", "out")] == ["a+add+act", "b", "b"]
     assert found["va_own"].members == ("a", "act")
+
+
+def test_what_is_taken_twice_is_added_to_what_is_made_of_it() -> None:
+    """``a(x) + x``: the operator takes ``x`` as ``a`` does, and once more."""
+    exported, executed = residual("Relu")
+    graph = exported._replace(operators=[exported.operators[0]._replace(inputs=("x", "wa")), *exported.operators[1:]])
+    found = placed(graph, [executed[0]._replace(inputs=("x", "wa", "x")), *executed[1:]])
+    assert found["va_own"].paths[-1] == "a+add+act"
 
 
 def test_an_activation_that_nobody_tells_of_is_done_by_who_takes_what_it_took() -> None:
