@@ -17,6 +17,7 @@ from torch import nn
 from hwprof.errors import HwprofError, first_line, with_cause
 from hwprof.workload.layer_hooks import layers
 from hwprof.workload.runtimes.flat_call import INNER, FlatCall, Leaves, Structure, tensors_of
+from hwprof.workload.runtimes.matching import optimised
 from hwprof.workload.runtimes.operators import Graph, Operator, Scopes
 from hwprof.workload.runtimes.temporary import PREFIX, place
 from hwprof.workload.tensors import size_bytes
@@ -55,7 +56,7 @@ def exported(model: nn.Module, call: Leaves) -> Iterator[Exported]:
             program.save(str(file), external_data=weights > MOST_BYTES)
         except Exception as error:
             raise _refused(error) from error
-        yield Exported(file, graph.optimised(_operators(program.model.graph)), structure)
+        yield Exported(file, optimised(graph, _operators(program.model.graph)), structure)
 
 
 def _program(flat: FlatCall, tensors: Sequence[torch.Tensor]) -> Any:

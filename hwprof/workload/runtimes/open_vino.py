@@ -14,7 +14,8 @@ import torch
 
 from hwprof.workload.runtimes.exported import Exported
 from hwprof.workload.runtimes.layer_spans import Worked, layer_spans
-from hwprof.workload.runtimes.operators import Operator, fused, members, places
+from hwprof.workload.runtimes.matching import members
+from hwprof.workload.runtimes.operators import Operator, fused, places
 from hwprof.workload.runtimes.products import products
 from hwprof.workload.runtimes.runtime import Profile, RuntimeCall, arrays, loading
 
