@@ -1,7 +1,7 @@
 """Which exported operators each operator of a runtime does.
 
-A runtime fuses operators, leaves out what is constant, and puts in others. One that it has kept is known by its name, or
-by that of what it gives; one that is gone was done by the one that takes what it took, or by the one before it.
+A runtime fuses operators, leaves out what is constant, and puts in others. One that it has kept is known by its name,
+or by that of what it gives; one that is gone was done by the one that takes what it took, or by the one before it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Which layers the operators of a runtime are of: of those that were exported each says its module, and ``matching`` which
-of these an executed one does. One that is new, as what changes a layout, works for the one behind it."""
+"""Which layers the operators of a runtime are of: of those that were exported each says its module, and ``matching``
+which of these an executed one does. One that is new, as what changes a layout, works for the one behind it."""
 
 from __future__ import annotations
 
