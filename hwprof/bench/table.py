@@ -40,6 +40,9 @@ LEAST_ERROR: Final = 0.005
 LEAST_SIZE: Final = 0.001
 """In millions, MB or GFLOPs, that has digits."""
 
+FEW: Final = 3
+"""Cases that are named where something is the same of all."""
+
 LEAST_NAME: Final = 12
 LEAST_VARIANT: Final = 22
 
@@ -152,14 +155,28 @@ def show(rows: Sequence[Row], console: Console) -> None:
             console.print(Text(f"not shown: {', '.join(hidden)}. {width}", "dim", overflow="fold"))
     for line in notes(rows):
         console.print(Text(line, overflow="fold"))
-    for row in rows:
-        if row.failure is not None:
-            console.print(Text(f"not measured: {_name(row)}: {one_line(row.failure)}{_try(row)}", overflow="fold"))
+    for line in failures(rows):
+        console.print(Text(f"not measured: {line}", overflow="fold"))
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
     """What is to be known of single rows."""
     return [f"{_name(row)}: {one_line(note)}" for row in rows for note in row.notes]
+
+
+def failures(rows: Sequence[Row]) -> list[str]:
+    """Why cases could not be measured, once for all of which it is the same."""
+    names: dict[tuple[str, str | None], list[str]] = {}
+    for row in rows:
+        if row.failure is not None:
+            names.setdefault((row.failure, row.remedy), []).append(_name(row))
+    return [f"{_few(of)}: {one_line(explain(failure, remedy))}" for (failure, remedy), of in names.items()]
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= FEW:
+        return ", ".join(names)
+    return f"{', '.join(names[: FEW - 1])} and {len(names) - FEW + 1} others"
 
 
 def _least(header: str) -> int | None:
@@ -170,10 +187,6 @@ def _name(row: Row) -> str:
     sizes = [str(row.imgsz)] if row.imgsz is not None else []
     words = [row.model, row.variant, *sizes, *([f"b{row.batch}"] if row.batch is not None else [])]
     return one_line(" ".join(words))
-
-
-def _try(row: Row) -> str:
-    return f". Try: {one_line(row.remedy)}" if row.remedy else ""
 
 
 def _columns(rows: Sequence[Row], glyphs: Glyphs) -> list[tuple[_Shown, list[str]]]:
@@ -255,9 +268,8 @@ def markdown(rows: Sequence[Row], told: Sequence[str]) -> str:
         lines.append("| " + " | ".join("---:" if shown.right else "---" for shown, _ in columns) + " |")
         every = zip(*(cells for _, cells in columns), strict=True)
         lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in every]
-    failed = [row for row in rows if row.failure is not None]
     lines += ["", *(f"- {line}" for line in notes(rows))]
-    lines += [*(f"- not measured: {_name(row)}: {one_line(row.failure or '')}{_try(row)}" for row in failed)]
+    lines += [f"- not measured: {line}" for line in failures(rows)]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -276,11 +288,7 @@ def page(rows: Sequence[Row], title: str, told: Sequence[str], drawing: str | No
         + "</tr>"
         for cells in lines
     )
-    failed = "".join(
-        f"<li>{html.escape(f'{_name(row)}: {one_line(row.failure)}{_try(row)}')}</li>"
-        for row in rows
-        if row.failure is not None
-    )
+    failed = "".join(f"<li>{html.escape(line)}</li>" for line in failures(rows))
     return PAGE.format(
         title=html.escape(one_line(title)),
         told="".join(f"<p>{html.escape(one_line(line))}</p>" for line in told),

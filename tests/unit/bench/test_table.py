@@ -95,6 +95,17 @@ def test_a_ratio_has_no_more_digits_than_its_error_leaves(ratio: float, error: f
     assert f" {told} " in file.getvalue()
 
 
+def test_what_is_the_same_of_many_cases_is_said_once() -> None:
+    same = [failed(case(batch=number), "no\nway", "another") for number in range(1, 6)]
+    rows = rows_of([*same, failed(case(variants=("int8",)), "no Linear")], None)
+    assert table.failures(rows) == [
+        "yolov8n eager b1, yolov8n eager b2 and 3 others: no way. Try: another",
+        "yolov8n int8 b1: no Linear",
+    ]
+    for text in (table.markdown(rows, []), table.page(rows, "x", [], None)):
+        assert text.count("no way") == 1
+
+
 def test_nobody_counts_the_zeros_of_a_small_model() -> None:
     row = msgspec.structs.replace(ROWS[0], parameters=2, size_bytes=8, gflops=2e-9)
     file = io.StringIO()
