@@ -4,19 +4,18 @@ longer than the user wants to wait."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Final
 
 import polars as pl
-import torch
 
 from hwprof.errors import described
 from hwprof.interrupts import Interrupt
 from hwprof.run.owner_names import path_of
 from hwprof.workload.denormals import denormal_shares
 from hwprof.workload.layer_tables import layer_tables, tables_without_call
-from hwprof.workload.module_call import has_compiled
+from hwprof.workload.module_call import every_layer_called, has_compiled
 from hwprof.workload.module_code import module_code
 from hwprof.workload.protocol import Workload
 
@@ -41,7 +40,7 @@ def describe(
             notes.append(f"MACs, bytes and shapes not available: {HURRIED}")
             layers, calls = tables_without_call(workload)
         else:
-            with _every_layer_called() if in_any_order else nullcontext():
+            with every_layer_called() if in_any_order else nullcontext():
                 layers, calls = layer_tables(workload)
     except Interrupt:
         raise
@@ -58,18 +57,6 @@ def describe(
     if (in_any_order or has_compiled()) and not one_layer:
         layers = layers.with_columns(compiled=pl.col("compiled") | (pl.int_range(pl.len()) == 0))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
-
-
-@contextmanager
-def _every_layer_called() -> Iterator[None]:
-    """As an exporter has it: PyTorch has one operator for all that is in an encoder's layer, whose products would be
-    nobody's in there."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _as_one(workload: Workload, rows: pl.DataFrame) -> pl.DataFrame:

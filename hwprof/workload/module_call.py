@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any, Final
 
@@ -173,3 +174,15 @@ def _is_method(one: object, other: object) -> bool:
         and one.__func__ is other.__func__
         and one.__self__ is other.__self__
     )
+
+
+@contextmanager
+def every_layer_called() -> Iterator[None]:
+    """As an exporter has it: PyTorch has one operator for all that is in an encoder's layer, whose products would be
+    nobody's in there."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
