@@ -25,6 +25,7 @@ from hwprof.bench.samples import FACTS_FILE, FAILURE_FILE, LARGEST_BYTES, Failur
 from hwprof.bench.store import PYPERF_FILE, Settings
 from hwprof.errors import HwprofError
 from hwprof.printable import one_line
+from hwprof.run import foreign_json
 from hwprof.run.regular_files import read_regular
 from hwprof.session.quiet import Others
 from hwprof.workload.runtimes.temporary import TEMPORARY, remove_exported
@@ -76,7 +77,7 @@ def carry_out(
     seconds, share = time.monotonic() - began_s, others.share()
     try:
         if status == 0:
-            model = msgspec.json.decode(read_regular(folder / FACTS_FILE, LARGEST_BYTES), type=Model)
+            model = foreign_json.decode(read_regular(folder / FACTS_FILE, LARGEST_BYTES), Model)
             samples = samples_in(folder)
             energy = reading.of_images(samples, model.images)
             return measured(case, created, seconds, model, samples, share, energy)
@@ -108,7 +109,7 @@ def _command(folder: Path, settings: Settings) -> list[str]:
 
 def _failure(folder: Path, status: int, settings: Settings) -> Failure:
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(read_regular(folder / FAILURE_FILE, LARGEST_BYTES), type=Failure)
+        return foreign_json.decode(read_regular(folder / FAILURE_FILE, LARGEST_BYTES), Failure)
     if status == TIMED_OUT:
         return Failure(f"a process took longer than {settings.timeout_s:,} s", "--timeout")
     with (folder / LOG_FILE).open("rb") as log:

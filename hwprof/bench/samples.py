@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from hwprof.run.foreign_json import decode_lines
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.regular_files import read_regular
 from hwprof.run.trials import Amount, Positive
@@ -73,6 +74,5 @@ class Failure(msgspec.Struct):
 
 def samples_in(folder: Path) -> list[Samples]:
     """Of all processes; raises ``OSError`` and ``msgspec.MsgspecError``."""
-    read = msgspec.json.Decoder(Value).decode_lines
     files = sorted(folder.glob(SAMPLES.format("*")))
-    return [Samples(values=read(read_regular(file, LARGEST_SAMPLES_BYTES))) for file in files]
+    return [Samples(values=decode_lines(read_regular(file, LARGEST_SAMPLES_BYTES), Value)) for file in files]

@@ -19,7 +19,7 @@ from hwprof import __version__
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result
 from hwprof.errors import HwprofError, UsageError, cannot_write, remedy_of_writing
-from hwprof.run import digests
+from hwprof.run import digests, foreign_json
 from hwprof.run.atomic import atomic, remove_parts
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import Peaks
@@ -108,7 +108,7 @@ class Store:
     def open(cls, path: Path) -> Self:
         """Raises ``UsageError`` where there is none."""
         try:
-            plan = msgspec.json.decode(read_regular(path / PLAN_FILE, LARGEST_BYTES), type=Plan)
+            plan = foreign_json.decode(read_regular(path / PLAN_FILE, LARGEST_BYTES), Plan)
         except OSError as error:
             raise UsageError(
                 f"{path} is no folder of a bench: {error.strerror}", "one that hwprof bench made"
@@ -154,7 +154,7 @@ class Store:
     def take(self, case: Case, files: Mapping[str, bytes]) -> Result:
         """Keeps what another machine made of a case, of which it has ``RESULT_FILE`` and ``MACHINE_FILE``. Raises
         ``OSError`` and ``msgspec.MsgspecError``."""
-        result = msgspec.json.decode(files[RESULT_FILE], type=Result)
+        result = foreign_json.decode(files[RESULT_FILE], Result)
         folder = self.begin(case)
         for name in files.keys() - {RESULT_FILE, MACHINE_FILE}:
             if PLAIN.fullmatch(name):
@@ -171,7 +171,7 @@ class Store:
         found = {}
         for file in sorted((self.path / MACHINES).glob("*.json")):
             with suppress(OSError, msgspec.MsgspecError):
-                used = msgspec.json.decode(read_regular(file, LARGEST_BYTES), type=MachineUsed)
+                used = foreign_json.decode(read_regular(file, LARGEST_BYTES), MachineUsed)
                 found[used.machine.hostname] = used
         return found
 
@@ -203,7 +203,7 @@ class Store:
     def result_of(self, case: Case) -> Result | None:
         """None where it is not done, or cannot be read."""
         with suppress(OSError, msgspec.MsgspecError):
-            found = msgspec.json.decode(read_regular(self.folder_of(case) / RESULT_FILE, LARGEST_BYTES), type=Result)
+            found = foreign_json.decode(read_regular(self.folder_of(case) / RESULT_FILE, LARGEST_BYTES), Result)
             return found if found.case == case else None
         return None
 

@@ -175,14 +175,15 @@ def at_exit(): return Does(lambda: atexit.register(time.sleep, 300))
 def forking(): return Does(os.fork)
 def no_output(): return Does(lambda: setattr(sys, "stdout", None))
 def removing(): return Does(lambda: shutil.rmtree(sys.argv[-1]))
+def nesting(): return Does(lambda: open(sys.argv[-1] + "/model.json", "w").write("[" * 200_000 + "]" * 200_000))
 """
 
 
 def test_what_a_model_does_is_its_cases_alone(tmp_path: Path) -> None:
     """A thread that goes on, something to do at exit, a copy that comes back, an output that is gone: measured all the
-    same; one whose case's folder is gone is a row, and the next one is measured."""
+    same; one whose case's folder is gone, or has a file that nobody can read, is a row, and the next is measured."""
     (tmp_path / "mine.py").write_text(HOSTILE)
-    names = ("thread", "at_exit", "forking", "no_output", "removing", "plain")
+    names = ("thread", "at_exit", "forking", "no_output", "removing", "nesting", "plain")
     began_s = time.monotonic()
     done = hwprof(
         "bench", "--models", ",".join(f"mine:{name}" for name in names), "--input-shape", "1,3", "--no-peaks",
@@ -192,7 +193,7 @@ def test_what_a_model_does_is_its_cases_alone(tmp_path: Path) -> None:
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert time.monotonic() - began_s < 120, "nobody waits for what is left"
     found = {row["model"]: row for row in json.loads(done.stdout)["rows"]}
-    assert [name for name in names if found[f"mine:{name}"]["failure"]] == ["removing"]
+    assert [name for name in names if found[f"mine:{name}"]["failure"]] == ["removing", "nesting"]
     assert not processes_of(the_store(tmp_path).path)
 
 
