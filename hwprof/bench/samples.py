@@ -3,6 +3,7 @@ model is."""
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,11 @@ SAMPLES: Final = "samples-{}.jsonl"
 
 LARGEST_BYTES: Final = 64 << 20
 LARGEST_SAMPLES_BYTES: Final = 1 << 30
+
+
+def largest_bytes_of(name: str) -> int:
+    """Up to which a case's file of that name is read, and brought from one machine to another."""
+    return LARGEST_SAMPLES_BYTES if fnmatchcase(name, SAMPLES.format("*")) else LARGEST_BYTES
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
