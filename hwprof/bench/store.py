@@ -98,11 +98,11 @@ class Store:
             (path / CASES).mkdir()
             if plan.store is not None:
                 plan.store = f"{plan.store.rstrip('/')}/{path.name}-{_own_digits(path)}"
-            with atomic(path / PLAN_FILE) as part:
-                part.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1))
+            made = cls(path, plan)
+            made.keep_plan()
         except OSError as error:
             raise HwprofError(f"cannot write a bench to {root}: {error.strerror}", remedy_of_writing(error)) from error
-        return cls(path, plan)
+        return made
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -133,6 +133,11 @@ class Store:
             raise HwprofError(f"another hwprof bench works on {self.path}", "wait for it") from error
         finally:
             os.close(lock)
+
+    def keep_plan(self) -> None:
+        """Writes it as it stands now. Raises ``OSError``."""
+        with atomic(self.path / PLAN_FILE) as part:
+            part.write_bytes(msgspec.json.format(msgspec.json.encode(self.plan), indent=1))
 
     def folder_of(self, case: Case) -> Path:
         """Where its files are."""

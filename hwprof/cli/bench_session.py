@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from hwprof.cli.collector_options import flags_of
 from hwprof.cli.progress import Bars
 from hwprof.cli.streams import print_csv, print_json
 from hwprof.errors import HwprofError, UsageError
@@ -19,18 +20,29 @@ if TYPE_CHECKING:
     from hwprof.bench.mirror import Mirror
     from hwprof.bench.result import Result
     from hwprof.bench.rows import Row
-    from hwprof.bench.store import Store
+    from hwprof.bench.store import Plan, Store
 
 
-def opened(place: Path | str, root: Path, *, here: bool) -> Store:
+def opened(place: Path | str, root: Path, power: dict[str, dict[str, Any]], *, here: bool) -> Store:
     """The bench in a folder, or of the copy at a URL, which is brought below ``root`` first. ``here``: this machine
-    does its cases. Raises ``UsageError`` where it cannot go on here, and ``HwprofError``."""
+    does its cases; ``power``: options of meters that the user has given again, for that of a copy. Raises
+    ``UsageError`` where it cannot go on here, and ``HwprofError``."""
     from hwprof.bench.mirror import Mirror
     from hwprof.bench.store import Store
 
-    store = Store.open(place if isinstance(place, Path) else Mirror(place).fetch(root))
-    _require_same_place(store, here=here)
-    return store
+    if isinstance(place, Path):
+        store = Store.open(place)
+        _require_same_place(store.plan, here=here)
+        return store
+
+    def allow(plan: Plan) -> None:
+        _require_same_place(plan, here=here)
+        _require_harmless(plan, power)
+
+    def tell(line: str) -> None:
+        click.echo(one_line(line), err=True)
+
+    return Store.open(Mirror(place).fetch(root, allow, tell))
 
 
 def carry_out(store: Store, form: str, width: int | None, address: str | None) -> None:
@@ -121,14 +133,29 @@ def _carry_out_all(
         cluster.carry_out_all(store, address, bars, told)
 
 
-def _require_same_place(store: Store, *, here: bool) -> None:
+def _require_harmless(plan: Plan, power: dict[str, dict[str, Any]]) -> None:
+    """Raises ``UsageError`` where somebody else's plan would have a program started, or a library loaded, that the user
+    has not named."""
+    from hwprof.remedies import catalogue
+
+    if plan.settings.power != power:
+        remedy = f"{flags_of(plan.settings.power) or 'no such option'} beside --resume, if you trust that"
+        raise UsageError("a copy's power meter is read only as you say yourself", remedy)
+    for case in plan.cases:
+        if case.environment != catalogue.environment_of(case.workload.variants):
+            raise UsageError(
+                f"{case.label}: its environment is not that of its variant here", "hwprof bench again, without --resume"
+            )
+
+
+def _require_same_place(plan: Plan, *, here: bool) -> None:
     """Raises ``UsageError`` where a bench cannot go on: its figures are of one machine, and its paths of one folder."""
     from hwprof.hardware import machine
 
-    this, there = machine.describe(), store.plan.machine
+    this, there = machine.describe(), plan.machine
     if here and (this.hostname, this.processor) != (there.hostname, there.processor):
         raise UsageError("the bench was begun on another machine", "hwprof bench again, here")
-    if store.plan.folder != str(Path.cwd()):
+    if plan.folder != str(Path.cwd()):
         raise UsageError("the bench was begun from another folder", "cd there first")
 
 
