@@ -91,7 +91,7 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
     type=FolderOrUrl(),
     metavar="FOLDER",
     help="Go on with a bench that was ended, or with the copy of one (URL/bench-DATE-TIME-DIGITS, as it is named below"
-    " --store): the cases that are not done. A copy's meter is read where --power-command or --power-file says so again.",
+    " --store): the cases that are not done. Of a copy, a power meter is given again, if it had one.",
 )
 @click.option(
     "--on",

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hwprof.bench.samples import samples_in
+from hwprof.bench import process as of_a_case
+from hwprof.bench.samples import LARGEST_BYTES, samples_in
 from hwprof.bench.store import Store
 from tests.support.command import TESTS_MODELS, command_line, hwprof
 from tests.support.models.remedies import WITHOUT_S
@@ -195,6 +196,14 @@ def test_what_a_model_does_is_its_cases_alone(tmp_path: Path) -> None:
     found = {row["model"]: row for row in json.loads(done.stdout)["rows"]}
     assert [name for name in names if found[f"mine:{name}"]["failure"]] == ["removing", "nesting"]
     assert not processes_of(the_store(tmp_path).path)
+
+
+def test_what_a_model_prints_without_end_is_cut_and_its_last_words_are_the_reason(tmp_path: Path) -> None:
+    prints = "import os\nfor _ in range(80): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nno more\\n'); raise SystemExit(3)"
+    status = of_a_case._status([sys.executable, "-c", prints], tmp_path, dict(os.environ), None)
+    assert status == (3, "no more")
+    assert (tmp_path / "log.txt").stat().st_size < LARGEST_BYTES
+    assert "MB of what the model or its tools printed were dropped" in (tmp_path / "log.txt").read_text()
 
 
 def test_a_batch_has_as_many_images_as_it_says(tmp_path: Path) -> None:
