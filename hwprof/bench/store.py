@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,11 +22,12 @@ from hwprof.bench.result import Result
 from hwprof.errors import HwprofError, UsageError, cannot_write, remedy_of_writing
 from hwprof.run import digests, foreign_json
 from hwprof.run.atomic import atomic, remove_parts
+from hwprof.run.directory import BENCH_FILE
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import Peaks
 from hwprof.run.regular_files import read_regular
 
-PLAN_FILE: Final = "bench.json"
+PLAN_FILE: Final = BENCH_FILE
 LOCK_FILE: Final = ".lock"
 RESULT_FILE: Final = "result.json"
 CASES: Final = "cases"
@@ -79,6 +81,7 @@ class Store:
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path = path
         self.plan = plan
+        self.stays = True  # a new one does when its first case is begun, or a message names it
 
     @classmethod
     def create(cls, root: Path, plan: Plan) -> Self:
@@ -99,6 +102,7 @@ class Store:
             if plan.store is not None:
                 plan.store = f"{plan.store.rstrip('/')}/{path.name}-{_own_digits(path)}"
             made = cls(path, plan)
+            made.stays = False
             made.keep_plan()
         except OSError as error:
             raise HwprofError(f"cannot write a bench to {root}: {error.strerror}", remedy_of_writing(error)) from error
@@ -145,6 +149,7 @@ class Store:
 
     def begin(self, case: Case) -> Path:
         """An empty folder for it: what one that was killed has left goes. Raises ``OSError``."""
+        self.stays = True
         folder = self.folder_of(case)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -194,9 +199,14 @@ class Store:
         files = (self.folder_of(one.case) / PYPERF_FILE for one in results if one.failure is None)
         return [file for file in files if file.is_file()]
 
+    def again(self, address: str | None) -> str:
+        """What goes on with it, on the cluster at ``address`` or on this machine."""
+        on = "" if address is None else f" --on {shlex.quote(address)}"
+        return f"hwprof bench --resume {shlex.quote(str(self.path))}{on}"
+
     def discard_unbegun(self) -> None:
-        """Takes it away where no case was begun."""
-        if not any((self.path / CASES).iterdir()):
+        """Takes a new one away, of which no case was begun."""
+        if not self.stays:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def tidy(self) -> None:

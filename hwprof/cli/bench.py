@@ -136,7 +136,8 @@ def bench_command(
     """Compare models, variants, sizes, batches and threads: latency, throughput, size, share of the machine's peak.
 
     Every combination is a case. pyperf measures each in fresh processes, with calibration and warm-up; its own files
-    are kept. One that is ended goes on with --resume.
+    are kept. One that is ended goes on with --resume. Exit code 0 if at least one could be measured, or else 1;
+    failure in --format json says why one could not.
 
     \b
     Examples:
@@ -178,8 +179,7 @@ def bench_command(
     try:
         bench_session.carry_out(store, form, width, address)
     except HwprofError:
-        if resume is None:
-            store.discard_unbegun()
+        store.discard_unbegun()
         raise
 
 

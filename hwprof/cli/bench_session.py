@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,19 +53,16 @@ def carry_out(store: Store, form: str, width: int | None, address: str | None) -
     if not store.plan.cases:
         raise HwprofError(f"{store.path} has no cases", "hwprof bench again")
     mirror = Mirror(store.plan.store) if store.plan.store is not None else None
-    interrupted, late = _measured(store, address, mirror)
+    ended, late = _measured(store, address, mirror)
     of_machines = {name: used.peaks for name, used in store.machines().items()}
     rows = rows_of(store.results(), store.plan.peaks, of_machines)
-    written: list[str] = []
     unwritten: HwprofError | None = None
-    try:
-        written = files.write(store, rows) if rows else []
-    except HwprofError as error:  # what was measured is shown all the same
-        unwritten = error
     if rows:
-        _show(store, rows, form, width, written)
-    behind = _copied(mirror, store, late) if mirror is not None else None
-    for failure in (interrupted, unwritten, behind):
+        written, unwritten = files.write(store, rows)
+        _show(store, rows, form, width, written)  # what was measured, whatever could not be written
+    anything = bool(rows) or ended is None
+    behind = _copied(mirror, store, late, address) if mirror is not None and anything else None
+    for failure in (ended, unwritten, behind):
         if failure is not None:
             raise failure
     if rows and all(row.failure is not None for row in rows):
@@ -74,7 +70,7 @@ def carry_out(store: Store, form: str, width: int | None, address: str | None) -
 
 
 def _measured(store: Store, address: str | None, mirror: Mirror | None) -> tuple[HwprofError | None, list[Case]]:
-    """What to say where somebody ended it, and cases that could not be copied."""
+    """Why it ended before all was done, and cases that could not be copied."""
     from hwprof.report.text.figures import plural
     from hwprof.session.interruption import EndedBySignal, InterruptionError, signals_interrupt
 
@@ -95,26 +91,25 @@ def _measured(store: Store, address: str | None, mirror: Mirror | None) -> tuple
         try:
             with store.alone(), signals_interrupt() as came:
                 store.tidy()
-                _carry_out_all(store, address, bars, mirror, told)
+                try:
+                    _carry_out_all(store, address, bars, mirror, told)
+                except HwprofError as error:  # the cluster, or the room on the disk, is gone
+                    return error, late
         except KeyboardInterrupt as interrupt:
             ended = EndedBySignal(came[0]) if came else interrupt  # a library may have raised its own
-            left = f"{plural(len(store.left()), 'case')} left: {_again(store)} goes on"
-            return InterruptionError(ended, left), late
+            goes_on = f"{plural(len(store.left()), 'case')} left: {store.again(address)} goes on"
+            return InterruptionError(ended, goes_on if store.stays else ""), late
     return None, late
 
 
-def _copied(mirror: Mirror, store: Store, late: Sequence[Case]) -> HwprofError | None:
+def _copied(mirror: Mirror, store: Store, late: Sequence[Case], address: str | None) -> HwprofError | None:
     """The tables, and cases that could not be copied before; why it is not."""
     try:
         mirror.put_all(store, done=late)
     except HwprofError as error:
-        return HwprofError(error.message, f"{_again(store)} copies it again")
+        return HwprofError(error.message, f"{store.again(address)} copies it again")
     click.echo(f"copied to {one_line(mirror.told)}", err=True)
     return None
-
-
-def _again(store: Store) -> str:
-    return f"hwprof bench --resume {shlex.quote(str(store.path))}"
 
 
 def _carry_out_all(
@@ -176,5 +171,6 @@ def _show(store: Store, rows: Sequence[Row], form: str, width: int | None, writt
             click.echo(line)
         click.echo()
         table.show(rows, console)
-        click.echo(f"\nkept in {one_line(str(store.path))}: {', '.join(written)}")
+        place = one_line(str(store.path))
+        click.echo(f"\nkept in {place}: {', '.join(written)}" if written else f"\n{place} has the cases alone")
         click.echo("steadier machine: python -m pyperf system tune; two benches: python -m pyperf compare_to")

@@ -199,8 +199,9 @@ def test_what_a_model_does_is_its_cases_alone(tmp_path: Path) -> None:
 
 
 def test_what_a_model_prints_without_end_is_cut_and_its_last_words_are_the_reason(tmp_path: Path) -> None:
-    prints = "import os\nfor _ in range(80): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nno more\\n'); raise SystemExit(3)"
-    status = of_a_case._status([sys.executable, "-c", prints], tmp_path, dict(os.environ), None)
+    prints = "for _ in range(80): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nno more\\n'); sys.exit(3)"
+    command = [sys.executable, "-c", f"import os, sys\n{prints}"]
+    status = of_a_case._status(command, tmp_path, dict(os.environ), None)
     assert status == (3, "no more")
     assert (tmp_path / "log.txt").stat().st_size < LARGEST_BYTES
     assert "MB of what the model or its tools printed were dropped" in (tmp_path / "log.txt").read_text()

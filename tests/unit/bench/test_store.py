@@ -78,6 +78,25 @@ def test_two_of_one_second_have_two_folders(store: Store) -> None:
     assert Store.create(store.path.parent, store.plan).path != store.path
 
 
+def test_a_new_one_goes_where_no_case_was_begun(store: Store) -> None:
+    """One that was opened again, or whose cases other machines have, stays."""
+    again = Store.open(store.path)
+    again.discard_unbegun()
+    assert store.path.exists()
+    store.discard_unbegun()
+    assert not store.path.exists()
+    begun = Store.create(store.path.parent, store.plan)
+    begun.begin(CASES[0])
+    begun.discard_unbegun()
+    assert begun.path.exists()
+
+
+def test_what_goes_on_is_what_a_shell_takes(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "two words", plan(*CASES))
+    assert store.again(None) == f"hwprof bench --resume '{store.path}'"
+    assert store.again("here:1") == f"hwprof bench --resume '{store.path}' --on here:1"
+
+
 def test_what_is_no_bench(tmp_path: Path, store: Store) -> None:
     with pytest.raises(UsageError, match="no folder of a bench"):
         Store.open(tmp_path)
