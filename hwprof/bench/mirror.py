@@ -54,6 +54,12 @@ class Mirror:
         made = [file for file in _below(store.path) if not file.is_relative_to(store.path / CASES)]
         self._put(store.path, [file for file in made if not file.name.startswith(".")])
 
+    def discard_unbegun(self) -> None:
+        """Takes away what there is of a bench of which no case was begun. What cannot be taken away stays."""
+        with suppress(Exception):  # whatever a file system's package may raise
+            self._files.rm_file(str(self._root / PLAN_FILE))
+            self._files.rmdir(str(self._root))
+
     def fetch(self, root: Path, allow: Callable[[Plan], None], tell: Callable[[str], None]) -> Path:
         """The bench as it is there, in a new folder below ``root``, whose copy is this one. ``allow`` raises where
         nobody may go on with such a plan; ``tell``: of what was too large. Raises ``HwprofError``, and ``UsageError``
@@ -64,15 +70,17 @@ class Mirror:
             plain = {name: info for name, info in found.items() if info["type"] == "file" and not info.get("islink")}
             named = ((_wanted(PurePosixPath(one), self._root), info) for one, info in plain.items())
             wanted = {name: info.get("size") or 0 for name, info in named if name is not None}
-        if PurePosixPath(PLAN_FILE) not in wanted or len(wanted) > MOST_FILES:
+        plan = PurePosixPath(PLAN_FILE)
+        if plan not in wanted or len(wanted) > MOST_FILES:
             raise UsageError(f"{self.told} is no folder of a bench", self._others())
         self._require_not_here(target)
         try:
             root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=root, ignore_cleanup_errors=True) as made:
                 place = Path(made)
+                self._bring({plan: wanted.pop(plan)}, place, tell)
+                self._adopt(place, allow)  # before gigabytes come
                 self._bring(wanted, place, tell)
-                self._adopt(place, allow)
                 (place / CASES).mkdir(exist_ok=True)
                 place.rename(target)
         except OSError as error:

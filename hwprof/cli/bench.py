@@ -179,7 +179,7 @@ def bench_command(
     try:
         bench_session.carry_out(store, form, width, address)
     except HwprofError:
-        store.discard_unbegun()
+        bench_session.discard_unbegun(store)
         raise
 
 

@@ -69,6 +69,16 @@ def carry_out(store: Store, form: str, width: int | None, address: str | None) -
         raise HwprofError("no case could be measured")
 
 
+def discard_unbegun(store: Store) -> None:
+    """Takes it away, and its copy, where no case was begun."""
+    from hwprof.bench.mirror import Mirror
+
+    if not store.stays:
+        store.discard_unbegun()
+        if store.plan.store is not None:
+            Mirror(store.plan.store).discard_unbegun()
+
+
 def _measured(store: Store, address: str | None, mirror: Mirror | None) -> tuple[HwprofError | None, list[Case]]:
     """Why it ended before all was done, and cases that could not be copied."""
     from hwprof.report.text.figures import plural

@@ -32,7 +32,7 @@ def test_its_power_command_runs_where_the_user_gives_it_again(tmp_path: Path) ->
         with pytest.raises(UsageError, match="only as you say yourself") as raised:
             opened(tmp_path, of, given)
         assert (raised.value.remedy or "").startswith("--power-command 'touch here' beside --resume")
-        assert [*(tmp_path / "brought").iterdir()] == [], "where it would be the user's own"
+        assert [*(tmp_path / "brought").iterdir()] == [], "here it would be the user's own"
     assert opened(tmp_path, of, COMMAND).plan.settings.power == COMMAND
     assert opened(tmp_path / "own", plan(case()), {}).left() == [case()]
 

@@ -52,8 +52,13 @@ def test_what_was_measured_is_there(
 
 
 def test_no_message_names_a_folder_that_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store.create(tmp_path, plan(*CASES))
+    of = plan(*CASES)
+    of.store = f"file://{tmp_path}/there"
+    store = Store.create(tmp_path / "here", of)
     monkeypatch.setattr(cluster, "carry_out_all", ended_by(KeyboardInterrupt(), 0))
     with pytest.raises(HwprofError) as raised:
         bench_session.carry_out(store, "text", 100, "here:1")
-    assert raised.value.message == "interrupted" and not store.stays
+    assert raised.value.message == "interrupted"
+    assert [one for place in ("here", "there") for one in (tmp_path / place).iterdir()]
+    bench_session.discard_unbegun(store)
+    assert not [one for place in ("here", "there") for one in (tmp_path / place).iterdir()]
