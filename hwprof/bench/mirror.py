@@ -22,7 +22,7 @@ URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://.", re.IGNORECASE)
 MEMORY: Final = "memory://"
 MOST_FILES: Final = 100_000
 CHUNK_BYTES: Final = 1 << 20
-OWN_DIGITS: Final = re.compile(r"-[0-9a-f]{6}\Z")
+OWN_DIGITS: Final = re.compile(r"(?<=.)-[0-9a-f]{6}\Z")
 """By which a copy's name is longer than the bench's."""
 
 

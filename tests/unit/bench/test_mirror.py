@@ -153,6 +153,13 @@ def test_a_copy_has_more_digits_than_its_bench(tmp_path: Path) -> None:
     assert fetched(url, tmp_path / "elsewhere").name == url.rpartition("/")[2]
 
 
+@pytest.mark.parametrize("name", ["-abcdef", "bench", "..x"])
+def test_any_name_of_a_copy_is_taken(tmp_path: Path, name: str) -> None:
+    (tmp_path / "there" / name).mkdir(parents=True)
+    (tmp_path / "there" / name / PLAN_FILE).write_bytes(msgspec.json.encode(plan(case())))
+    assert fetched(f"file://{tmp_path}/there/{name}", tmp_path / "here").name == name
+
+
 def test_only_what_a_bench_has_is_fetched(tmp_path: Path) -> None:
     there = tmp_path / "there" / "bench-1"
     (there / "cases" / "a" / "deep").mkdir(parents=True)
