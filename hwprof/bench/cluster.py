@@ -50,6 +50,7 @@ def carry_out_all(store: Store, address: str, progress: Progress, told: Callable
     with _driver(store.path, address, log) as messages:
         for message in messages:
             if isinstance(message, Machines):
+                store.stays = True  # its cases are begun there
                 progress.phase("bench", f"measuring on {plural(message.number, 'machine')}", total)
             elif isinstance(message, Refused):
                 raise HwprofError(message.message, message.remedy)
@@ -60,9 +61,10 @@ def carry_out_all(store: Store, address: str, progress: Progress, told: Callable
                     told(result)
             progress.reached(total - len(waiting), total)
     if waiting:
+        store.stays = True  # with the log
         raise HwprofError(
             f"the Ray cluster at {address} is gone: {plural(len(waiting), 'case')} not done (see {log})",
-            f"hwprof bench --resume {store.path} --on {address}",
+            store.again(address),
         )
     log.unlink(missing_ok=True)
 

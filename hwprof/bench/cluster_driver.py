@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,8 @@ from hwprof.errors import HwprofError, cannot_write, first_line
 RESOURCE: Final = "hwprof"
 LOOK_EVERY_S: Final = 1.0
 GIVES_UP_S: Final = 4.0
+MOST_LOSSES: Final = 3
+"""Of a case, with the process or the machine that was at it: it may be the case that ends them."""
 START: Final = f"ray start --resources '{{\"{RESOURCE}\": 1}}' on each machine"
 
 
@@ -55,20 +58,25 @@ def _carry_out_all(store: Store, address: str, ray: Any, tell: Callable[[Message
     if not machines:
         raise HwprofError(f"no machine of {address} has the resource {RESOURCE}", START)
     tell(Machines(machines))
-    remote = ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=-1, scheduling_strategy="SPREAD")(measure)
+    remote = ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=0, scheduling_strategy="SPREAD")(measure)
     settings, folder = msgspec.json.encode(store.plan.settings), store.plan.folder
-    waiting = {remote.remote(msgspec.json.encode(case), settings, folder): case for case in store.left()}
+
+    def begun(case: Case) -> Any:
+        return remote.remote(msgspec.json.encode(case), settings, folder)
+
+    waiting = {begun(case): case for case in store.left()}
+    losses: Counter[str] = Counter()
     try:
         while waiting:
             ready, _ = ray.wait([*waiting], num_returns=1, timeout=LOOK_EVERY_S)
             for one in ready:
                 case = waiting.pop(one)
-                if _kept(store, case, ray, one):
+                if _kept(store, case, ray, one, losses):
                     tell(Kept(case.key))
+                else:
+                    waiting[begun(case)] = case
             if not ready and not _machines(ray):
-                raise HwprofError(
-                    f"no machine is left: {len(waiting)} cases are not done", f"hwprof bench --resume {store.path}"
-                )
+                raise HwprofError(f"no machine is left: {len(waiting)} cases are not done", store.again(address))
     finally:
         _give_up(ray, [*waiting])
 
@@ -102,19 +110,27 @@ def _give_up(ray: Any, tasks: list[Any]) -> None:
             ray.wait(tasks, num_returns=len(tasks), timeout=GIVES_UP_S)
 
 
-def _kept(store: Store, case: Case, ray: Any, one: Any) -> bool:
-    """Whether it is done. Where Ray has lost it, and nobody else can do it, it is none of the case's failures."""
+def _kept(store: Store, case: Case, ray: Any, one: Any, losses: Counter[str]) -> bool:
+    """Whether it is done, well or not. Where Ray has lost it, it is not, until it was lost too often; ``losses``: by
+    case."""
     try:
         files: Mapping[str, bytes] = ray.get(one)
         store.take(case, files)
     except (ray.exceptions.RayTaskError, msgspec.MsgspecError) as error:
         reason = first_line(getattr(error, "cause", None) or error)
-        store.begin(case)
-        failure = Failure(f"on the cluster: {reason}")
-        store.keep(Result(case=case, created=store.plan.created, seconds=0.0, failure=failure))
-    except ray.exceptions.RayError:
-        return False
+        _fail(store, case, Failure(f"on the cluster: {reason}"))
+    except ray.exceptions.RayError as error:
+        losses[case.key] += 1
+        if losses[case.key] < MOST_LOSSES:
+            return False
+        message = f"on the cluster: who was at it was lost {MOST_LOSSES} times: {first_line(error)}"
+        _fail(store, case, Failure(message, "a machine with more memory, if that is what it ran out of"))
     return True
+
+
+def _fail(store: Store, case: Case, failure: Failure) -> None:
+    store.begin(case)
+    store.keep(Result(case=case, created=store.plan.created, seconds=0.0, failure=failure))
 
 
 if __name__ == "__main__":

@@ -14,12 +14,14 @@ from typing import Final
 import msgspec
 
 from hwprof import polars_memory
+from hwprof.bench.case import LOG_FILE
 from hwprof.bench.matrix import Case
 from hwprof.bench.process import carry_out
-from hwprof.bench.samples import LARGEST_BYTES
+from hwprof.bench.samples import largest_bytes_of
 from hwprof.bench.store import LOCK_FILE, MACHINE_FILE, RESULT_FILE, MachineUsed, Settings
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine
+from hwprof.printable import one_line
 from hwprof.session import peaks
 
 PREFIX: Final = "hwprof-bench-"
@@ -38,16 +40,25 @@ def measure(case: bytes, settings: bytes, folder: str) -> dict[str, bytes]:
     with scratch(Path(tempfile.gettempdir())) as place:
         current = folder if Path(folder).is_dir() else str(place)
         found = carry_out(wanted, place, how, environment, current)
-        files = {
-            file.name: file.read_bytes()
-            for file in place.iterdir()
-            if file.name != LOCK_FILE
-            and file.is_file()
-            and not file.is_symlink()
-            and file.stat().st_size <= LARGEST_BYTES
-        }
+        files = files_in(place)
     files[RESULT_FILE] = msgspec.json.encode(msgspec.structs.replace(found, machine=os.uname().nodename))
     files[MACHINE_FILE] = msgspec.json.encode(used)
+    return files
+
+
+def files_in(place: Path) -> dict[str, bytes]:
+    """What a case has left, but what is larger than anybody reads; its log says what that is."""
+    files, left_out = {}, []
+    for file in sorted(place.iterdir()):
+        if file.name == LOCK_FILE or file.is_symlink() or not file.is_file():
+            continue
+        size_bytes = file.stat().st_size
+        if size_bytes <= largest_bytes_of(file.name):
+            files[file.name] = file.read_bytes()
+        else:
+            left_out.append(f"hwprof: {one_line(file.name)} has {size_bytes:,} bytes: left out\n")
+    if left_out:
+        files[LOG_FILE] = files.get(LOG_FILE, b"") + "".join(["\n", *left_out]).encode()
     return files
 
 

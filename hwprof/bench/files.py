@@ -3,8 +3,9 @@ pyperf measured, for ``pyperf compare_to``."""
 
 from __future__ import annotations
 
+import functools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,7 +15,7 @@ import msgspec
 from hwprof.bench import plot, table
 from hwprof.bench.rows import Row
 from hwprof.bench.store import LARGEST_BYTES, PYPERF_FILE, Store
-from hwprof.errors import cannot_write
+from hwprof.errors import HwprofError, cannot_write
 from hwprof.printable import one_line
 from hwprof.report.text.figures import plural
 from hwprof.run.atomic import atomic
@@ -59,33 +60,48 @@ def heading(store: Store, rows: Sequence[Row]) -> list[str]:
     return [one_line(line) for line in lines if line]
 
 
-def write(store: Store, rows: Sequence[Row]) -> list[str]:
-    """Their names. Raises ``HwprofError``."""
+def write(store: Store, rows: Sequence[Row]) -> tuple[list[str], HwprofError | None]:
+    """The names of those that could be written, and why one could not."""
     told = heading(store, rows)
-    try:
-        with atomic(store.path / "bench.csv") as part:
-            table.csv_table(rows).write(part)
-        _put(store, "bench.md", table.markdown(rows, told).encode())
-        _put(store, "table.json", as_json(store, rows))
-        further = [*_by_machine(store, rows), *_suite(store)]
-        drawn = plot.drawing(rows)  # behind what the figures are in
-        _put(store, "bench.html", table.page(rows, store.path.name, told, drawn).encode())
-        if drawn is not None:
-            _put(store, "bench.svg", drawn.encode())
-        return ["bench.md", "bench.csv", "table.json", "bench.html", *(["bench.svg"] if drawn else []), *further]
-    except OSError as error:
-        raise cannot_write(store.path, error) from error
+    drawn = functools.cache(lambda: plot.drawing(rows))  # behind what the figures are in
+    makers: dict[str, Callable[[], bool]] = {
+        "bench.md": lambda: _put(store, "bench.md", table.markdown(rows, told).encode()),
+        "bench.csv": lambda: _csv(store, rows),
+        "table.json": lambda: _put(store, "table.json", as_json(store, rows)),
+        PYPERF_FILE: lambda: _suite(store),
+        "bench.html": lambda: _put(store, "bench.html", table.page(rows, store.path.name, told, drawn()).encode()),
+        "bench.svg": lambda: _put(store, "bench.svg", (drawn() or "").encode()),
+        f"{PARQUET}/": lambda: _by_machine(store, rows),
+    }
+    written: list[str] = []
+    unwritten: HwprofError | None = None
+    for name, make in makers.items():
+        try:
+            if make():
+                written.append(name)
+        except OSError as error:
+            unwritten = unwritten or cannot_write(store.path / name, error)
+    return written, unwritten
 
 
-def _put(store: Store, name: str, data: bytes) -> None:
-    with atomic(store.path / name) as part:
-        part.write_bytes(data)
+def _put(store: Store, name: str, data: bytes) -> bool:
+    """Whether there is anything."""
+    if data:
+        with atomic(store.path / name) as part:
+            part.write_bytes(data)
+    return bool(data)
 
 
-def _by_machine(store: Store, rows: Sequence[Row]) -> list[str]:
+def _csv(store: Store, rows: Sequence[Row]) -> bool:
+    with atomic(store.path / "bench.csv") as part:
+        table.csv_table(rows).write(part)
+    return True
+
+
+def _by_machine(store: Store, rows: Sequence[Row]) -> bool:
     """The rows as Parquet, by machine (``machine=NAME``), where other machines did some."""
     if not any(row.machine for row in rows):
-        return []
+        return False
     import polars as pl
 
     every = pl.DataFrame(table.csv_table(rows).columns, infer_schema_length=None, strict=False)
@@ -95,10 +111,10 @@ def _by_machine(store: Store, rows: Sequence[Row]) -> list[str]:
         place.mkdir(parents=True)
         some = every.filter(pl.col("machine").eq_missing(name)).drop("machine")
         some.write_parquet(place / "rows.parquet")
-    return [f"{PARQUET}/"]
+    return True
 
 
-def _suite(store: Store) -> list[str]:
+def _suite(store: Store) -> bool:
     """All benchmarks that pyperf measured, in one file."""
     import pyperf
 
@@ -109,7 +125,7 @@ def _suite(store: Store) -> list[str]:
             there = {one.get_name() for one in found}
             found += [one for one in pyperf.BenchmarkSuite.loads(data) if one.get_name() not in there]
     if not found:
-        return []
+        return False
     with atomic(store.path / PYPERF_FILE) as part:
         pyperf.BenchmarkSuite(found).dump(str(part), replace=True)
-    return [PYPERF_FILE]
+    return True

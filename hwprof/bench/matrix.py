@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -22,12 +22,16 @@ DIGITS: Final = 8
 
 EAGER: Final = "eager"
 
+EnvironmentName = Annotated[str, msgspec.Meta(pattern=r"\A[^=\0]+\Z")]
+EnvironmentValue = Annotated[str, msgspec.Meta(pattern=r"\A[^\0]*\Z")]
+"""As the system takes them."""
+
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One workload, done in one way."""
 
     workload: WorkloadSpec
-    environment: dict[str, str] = {}  # of its processes, beside the user's
+    environment: dict[EnvironmentName, EnvironmentValue] = {}  # of its processes, beside the user's
 
     @property
     def variant(self) -> str:

@@ -4,21 +4,26 @@ is there as soon as it is done, so that a bench can go on from another disk than
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hwprof.bench.matrix import Case
-from hwprof.bench.store import CASES, LARGEST_BYTES, MACHINES, PLAIN, PLAN_FILE, RESULT_FILE, Store
+from hwprof.bench.samples import largest_bytes_of
+from hwprof.bench.store import CASES, MACHINES, PLAIN, PLAN_FILE, RESULT_FILE, Plan, Store
 from hwprof.errors import HwprofError, UsageError, cannot_write, first_line
 from hwprof.run.atomic import allowed_mode
 
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://.", re.IGNORECASE)
 MEMORY: Final = "memory://"
 MOST_FILES: Final = 100_000
+CHUNK_BYTES: Final = 1 << 20
+OWN_DIGITS: Final = re.compile(r"(?<=.)-[0-9a-f]{6}\Z")
+"""By which a copy's name is longer than the bench's."""
 
 
 class Mirror:
@@ -28,12 +33,15 @@ class Mirror:
         """Raises ``UsageError`` for what no file system can be had for."""
         self._files, root = _file_system(url)
         self._root = PurePosixPath(root)
+        self._url = url.rstrip("/")
         self.told = str(self._files.unstrip_protocol(root))  # without what a URL may have of a user's
 
     def put_case(self, store: Store, case: Case) -> None:
         """All of its files, its result last: it is done there, too, when that is there. What an attempt before has left
-        goes. Raises ``HwprofError``."""
+        goes; what is done there stays, with files that were too large to be brought here. Raises ``HwprofError``."""
         folder = store.folder_of(case)
+        if self._has(folder / RESULT_FILE, store.path):
+            return
         names = sorted((file.name for file in _own_files(folder)), key=lambda name: (name == RESULT_FILE, name))
         self._remove_others(folder.relative_to(store.path), names)
         self._put(store.path, [folder / name for name in names])
@@ -46,24 +54,33 @@ class Mirror:
         made = [file for file in _below(store.path) if not file.is_relative_to(store.path / CASES)]
         self._put(store.path, [file for file in made if not file.name.startswith(".")])
 
-    def fetch(self, root: Path) -> Path:
-        """The bench as it is there, in a new folder below ``root``. Raises ``HwprofError``, and ``UsageError`` where
-        one of that name is here."""
+    def discard_unbegun(self) -> None:
+        """Takes away what there is of a bench of which no case was begun. What cannot be taken away stays."""
+        with suppress(Exception):  # whatever a file system's package may raise
+            self._files.rm_file(str(self._root / PLAN_FILE))
+            self._files.rmdir(str(self._root))
+
+    def fetch(self, root: Path, allow: Callable[[Plan], None], tell: Callable[[str], None]) -> Path:
+        """The bench as it is there, in a new folder below ``root``, whose copy is this one. ``allow`` raises where
+        nobody may go on with such a plan; ``tell``: of what was too large. Raises ``HwprofError``, and ``UsageError``
+        where it is here already."""
         target = root / self._root.name
-        if target.exists():
-            raise UsageError(f"{target} is here already", f"--resume {target}")
         with self._telling(f"no bench can be read from {self.told}"):
             found = self._files.find(str(self._root), maxdepth=3, detail=True)
-            plain = [name for name, info in found.items() if info["type"] == "file" and not info.get("islink")]
-            wanted = [name for one in plain if (name := _wanted(PurePosixPath(one), self._root)) is not None]
-        if PurePosixPath(PLAN_FILE) not in wanted or len(wanted) > MOST_FILES:
-            raise UsageError(f"{self.told} is no folder of a bench", "--resume URL/bench-DATE-TIME")
+            plain = {name: info for name, info in found.items() if info["type"] == "file" and not info.get("islink")}
+            named = ((_wanted(PurePosixPath(one), self._root), info) for one, info in plain.items())
+            wanted = {name: info.get("size") or 0 for name, info in named if name is not None}
+        plan = PurePosixPath(PLAN_FILE)
+        if plan not in wanted or len(wanted) > MOST_FILES:
+            raise UsageError(f"{self.told} is no folder of a bench", self._others())
+        self._require_not_here(target)
         try:
             root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=root, ignore_cleanup_errors=True) as made:
                 place = Path(made)
-                self._bring(wanted, place)
-                self._require_sound(place)
+                self._bring({plan: wanted.pop(plan)}, place, tell)
+                self._adopt(place, allow)  # before gigabytes come
+                self._bring(wanted, place, tell)
                 (place / CASES).mkdir(exist_ok=True)
                 place.rename(target)
         except OSError as error:
@@ -71,20 +88,82 @@ class Mirror:
         target.chmod(allowed_mode(0o777))
         return target
 
-    def _require_sound(self, place: Path) -> None:
+    def _require_not_here(self, target: Path) -> None:
+        """Neither as ``target`` nor under the bench's own name."""
+        own = target.with_name(OWN_DIGITS.sub("", target.name))
+        for place in (target, own):
+            if place.exists() and (place == target or self._is_of(place)):
+                raise UsageError(f"{place} is here already", f"--resume {shlex.quote(str(place))}")
+
+    def _is_of(self, place: Path) -> bool:
+        with suppress(HwprofError):
+            url = Store.open(place).plan.store
+            return url is not None and Mirror(url).told == self.told
+        return False
+
+    def _others(self) -> str:
+        """Which benches there are, at the URL or beside it, those of a like name first."""
+        found: list[str] = []
+        for folder, url in ((self._root, self._url), (self._root.parent, self._url.rpartition("/")[0])):
+            with suppress(Exception):  # there is no such folder, or nobody may look
+                names = sorted(PurePosixPath(one).name for one in self._files.ls(str(folder), detail=False))
+                benches = [name for name in names if name.startswith("bench-") and PLAIN.fullmatch(name)]
+                found += [f"{url}/{name}" for name in benches]
+        if not found:
+            return "--resume URL/bench-DATE-TIME-DIGITS, which the bench's own bench.json names as its store"
+        found.sort(key=lambda one: not one.startswith(self._url))
+        return f"--resume {shlex.quote(found[0])}{f' ({len(found) - 1} others there)' if len(found) > 1 else ''}"
+
+    def _adopt(self, place: Path, allow: Callable[[Plan], None]) -> None:
+        """Whatever its plan says: from now on it is copied to where it came from."""
         try:
-            Store.open(place)
+            store = Store.open(place)
         except HwprofError as error:
             raise HwprofError(error.message.replace(str(place), self.told), error.remedy) from error
+        allow(store.plan)
+        store.plan.store = self._url
+        store.keep_plan()
 
-    def _bring(self, wanted: Sequence[PurePosixPath], place: Path) -> None:
+    def _bring(self, wanted: Mapping[PurePosixPath, int], place: Path, tell: Callable[[str], None]) -> None:
+        """``wanted``: with the size that they are said to have. Results come last. What a bench does not go on without
+        may not be too large; of a case that is done neither its log nor its samples are needed."""
         for name in sorted(wanted, key=lambda name: name.name == RESULT_FILE):
-            with self._telling(f"{self.told}/{name} cannot be read"):
-                data = self._read(name)
-            if len(data) > LARGEST_BYTES:
-                raise HwprofError(f"{self.told}/{name} has more than {LARGEST_BYTES >> 20} MiB", "take it away there")
+            at_most = largest_bytes_of(name.name)
             (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_bytes(data)
+            if wanted[name] <= at_most and self._brought(name, place / name, at_most):
+                continue
+            told = f"{self.told}/{name} has more than {at_most >> 20} MiB"
+            if name.name == RESULT_FILE or name.parts[0] != CASES:
+                raise HwprofError(told, "take it away there")
+            (place / name).unlink(missing_ok=True)
+            tell(f"{told}: left out")
+
+    def _brought(self, name: PurePosixPath, into: Path, at_most: int) -> bool:
+        """Whether it has no more. Raises ``OSError`` where it cannot be written here."""
+        size_bytes = 0
+        with into.open("wb") as file:
+            for chunk in self._chunks(name):
+                size_bytes += len(chunk)
+                if size_bytes > at_most:
+                    return False
+                file.write(chunk)
+        return True
+
+    def _chunks(self, name: PurePosixPath) -> Iterator[bytes]:
+        with (
+            self._telling(f"{self.told}/{name} cannot be read"),
+            self._files.open(str(self._root / name), "rb") as file,
+        ):
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+
+    def _has(self, file: Path, folder: Path) -> bool:
+        """Whether it is there as it is here."""
+        there = str(self._root / file.relative_to(folder).as_posix())
+        with self._telling(f"cannot write to {self.told}"):
+            if not file.is_file() or not self._files.isfile(there) or self._files.size(there) != file.stat().st_size:
+                return False
+            return bool(self._files.cat_file(there) == file.read_bytes())
 
     def _remove_others(self, folder: Path, names: Collection[str]) -> None:
         there = str(self._root / folder.as_posix())
@@ -93,10 +172,6 @@ class Mirror:
                 for file in self._files.find(there, maxdepth=1):
                     if PurePosixPath(file).name not in names:
                         self._files.rm_file(file)
-
-    def _read(self, name: PurePosixPath) -> bytes:
-        with self._files.open(str(self._root / name), "rb") as file:
-            return bytes(file.read(LARGEST_BYTES + 1))
 
     def _put(self, folder: Path, files: Sequence[Path]) -> None:
         with self._telling(f"cannot write to {self.told}"):

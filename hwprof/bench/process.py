@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,9 @@ from hwprof.bench.samples import FACTS_FILE, FAILURE_FILE, LARGEST_BYTES, Failur
 from hwprof.bench.store import PYPERF_FILE, Settings
 from hwprof.errors import HwprofError
 from hwprof.printable import one_line
+from hwprof.run import foreign_json
 from hwprof.run.regular_files import read_regular
+from hwprof.session.bounded_log import BoundedLog
 from hwprof.session.quiet import Others
 from hwprof.workload.runtimes.temporary import TEMPORARY, remove_exported
 
@@ -51,20 +53,37 @@ def carry_out(
     (folder / CASE_FILE).write_bytes(msgspec.json.encode(case))
     others = Others()
     created, began_s = datetime.now().astimezone().isoformat(timespec="seconds"), time.monotonic()
-    with Reading(settings.power, folder) as reading, (folder / LOG_FILE).open("wb") as log:
+    own = {**(environment or polars_memory.environment_of_models()), **case.environment}
+    with Reading(settings.power, folder) as reading:
+        status, last_words = _status(_command(folder.resolve(), settings), folder, own, current)
+    seconds, share = time.monotonic() - began_s, others.share()
+    try:
+        if status == 0:
+            model = foreign_json.decode(read_regular(folder / FACTS_FILE, LARGEST_BYTES), Model)
+            samples = samples_in(folder)
+            energy = reading.of_images(samples, model.images)
+            return measured(case, created, seconds, model, samples, share, energy)
+        failure = _failure(folder, status, settings, last_words)
+    except (OSError, msgspec.MsgspecError, ValueError) as error:  # a model's code has the process
+        failure = Failure(f"what its processes left cannot be read: {one_line(str(error))}")
+    return Result(case=case, created=created, seconds=seconds, failure=failure)
+
+
+def _status(
+    command: list[str], folder: Path, environment: Mapping[str, str], current: str | None
+) -> tuple[int, str | None]:
+    """Its exit code, and the last line that it or its processes printed."""
+    with closing(BoundedLog(folder / LOG_FILE)) as log:
         process = subprocess.Popen(
-            _command(folder.resolve(), settings),
-            env={
-                **(environment or polars_memory.environment_of_models()),
-                **case.environment,
-                TEMPORARY: str(folder.resolve()),
-            },
+            command,
+            env={**environment, TEMPORARY: str(folder.resolve())},
             cwd=current,
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=log.fileno(),
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for who waits, and its processes are one group
         )
+        log.start()
         try:
             status = _waited_for(process)
         finally:
@@ -73,17 +92,15 @@ def carry_out(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             remove_exported(folder)
-    seconds, share = time.monotonic() - began_s, others.share()
-    try:
-        if status == 0:
-            model = msgspec.json.decode(read_regular(folder / FACTS_FILE, LARGEST_BYTES), type=Model)
-            samples = samples_in(folder)
-            energy = reading.of_images(samples, model.images)
-            return measured(case, created, seconds, model, samples, share, energy)
-        failure = _failure(folder, status, settings)
-    except (OSError, msgspec.MsgspecError, ValueError) as error:  # a model's code has the process
-        failure = Failure(f"what its processes left cannot be read: {one_line(str(error))}")
-    return Result(case=case, created=created, seconds=seconds, failure=failure)
+        return status, _last_line(log.fileno())
+
+
+def _last_line(log: int) -> str | None:
+    """Of an open file."""
+    size_bytes = os.fstat(log).st_size
+    last = os.pread(log, LAST_WORDS, max(0, size_bytes - LAST_WORDS))
+    lines = last.decode(errors="replace").strip().splitlines()
+    return one_line(lines[-1]) if lines else None
 
 
 def _waited_for(process: subprocess.Popen[bytes]) -> int:
@@ -106,16 +123,13 @@ def _command(folder: Path, settings: Settings) -> list[str]:
     ]
 
 
-def _failure(folder: Path, status: int, settings: Settings) -> Failure:
+def _failure(folder: Path, status: int, settings: Settings, last_words: str | None) -> Failure:
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(read_regular(folder / FAILURE_FILE, LARGEST_BYTES), type=Failure)
+        return foreign_json.decode(read_regular(folder / FAILURE_FILE, LARGEST_BYTES), Failure)
     if status == TIMED_OUT:
         return Failure(f"a process took longer than {settings.timeout_s:,} s", "--timeout")
-    with (folder / LOG_FILE).open("rb") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_WORDS))
-        lines = log.read().decode(errors="replace").strip().splitlines()
     how = f"exit code {status}" if status > 0 else f"signal {-status}"
-    return Failure(one_line(lines[-1]) if lines else f"it ended with {how}")
+    return Failure(last_words or f"it ended with {how}")
 
 
 def require_pyperf() -> None:

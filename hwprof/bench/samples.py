@@ -3,11 +3,13 @@ model is."""
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from hwprof.run.foreign_json import decode_lines
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.regular_files import read_regular
 from hwprof.run.trials import Amount, Positive
@@ -18,6 +20,11 @@ SAMPLES: Final = "samples-{}.jsonl"
 
 LARGEST_BYTES: Final = 64 << 20
 LARGEST_SAMPLES_BYTES: Final = 1 << 30
+
+
+def largest_bytes_of(name: str) -> int:
+    """Up to which a case's file of that name is read, and brought from one machine to another."""
+    return LARGEST_SAMPLES_BYTES if fnmatchcase(name, SAMPLES.format("*")) else LARGEST_BYTES
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +80,5 @@ class Failure(msgspec.Struct):
 
 def samples_in(folder: Path) -> list[Samples]:
     """Of all processes; raises ``OSError`` and ``msgspec.MsgspecError``."""
-    read = msgspec.json.Decoder(Value).decode_lines
     files = sorted(folder.glob(SAMPLES.format("*")))
-    return [Samples(values=read(read_regular(file, LARGEST_SAMPLES_BYTES))) for file in files]
+    return [Samples(values=decode_lines(read_regular(file, LARGEST_SAMPLES_BYTES), Value)) for file in files]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,13 +20,14 @@ from hwprof import __version__
 from hwprof.bench.matrix import Case
 from hwprof.bench.result import Result
 from hwprof.errors import HwprofError, UsageError, cannot_write, remedy_of_writing
-from hwprof.run import digests
+from hwprof.run import digests, foreign_json
 from hwprof.run.atomic import atomic, remove_parts
+from hwprof.run.directory import BENCH_FILE
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import Peaks
 from hwprof.run.regular_files import read_regular
 
-PLAN_FILE: Final = "bench.json"
+PLAN_FILE: Final = BENCH_FILE
 LOCK_FILE: Final = ".lock"
 RESULT_FILE: Final = "result.json"
 CASES: Final = "cases"
@@ -79,6 +81,7 @@ class Store:
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path = path
         self.plan = plan
+        self.stays = True  # a new one does when its first case is begun, or a message names it
 
     @classmethod
     def create(cls, root: Path, plan: Plan) -> Self:
@@ -98,17 +101,18 @@ class Store:
             (path / CASES).mkdir()
             if plan.store is not None:
                 plan.store = f"{plan.store.rstrip('/')}/{path.name}-{_own_digits(path)}"
-            with atomic(path / PLAN_FILE) as part:
-                part.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1))
+            made = cls(path, plan)
+            made.stays = False
+            made.keep_plan()
         except OSError as error:
             raise HwprofError(f"cannot write a bench to {root}: {error.strerror}", remedy_of_writing(error)) from error
-        return cls(path, plan)
+        return made
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Raises ``UsageError`` where there is none."""
         try:
-            plan = msgspec.json.decode(read_regular(path / PLAN_FILE, LARGEST_BYTES), type=Plan)
+            plan = foreign_json.decode(read_regular(path / PLAN_FILE, LARGEST_BYTES), Plan)
         except OSError as error:
             raise UsageError(
                 f"{path} is no folder of a bench: {error.strerror}", "one that hwprof bench made"
@@ -134,12 +138,18 @@ class Store:
         finally:
             os.close(lock)
 
+    def keep_plan(self) -> None:
+        """Writes it as it stands now. Raises ``OSError``."""
+        with atomic(self.path / PLAN_FILE) as part:
+            part.write_bytes(msgspec.json.format(msgspec.json.encode(self.plan), indent=1))
+
     def folder_of(self, case: Case) -> Path:
         """Where its files are."""
         return self.path / CASES / case.key
 
     def begin(self, case: Case) -> Path:
         """An empty folder for it: what one that was killed has left goes. Raises ``OSError``."""
+        self.stays = True
         folder = self.folder_of(case)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -154,7 +164,7 @@ class Store:
     def take(self, case: Case, files: Mapping[str, bytes]) -> Result:
         """Keeps what another machine made of a case, of which it has ``RESULT_FILE`` and ``MACHINE_FILE``. Raises
         ``OSError`` and ``msgspec.MsgspecError``."""
-        result = msgspec.json.decode(files[RESULT_FILE], type=Result)
+        result = foreign_json.decode(files[RESULT_FILE], Result)
         folder = self.begin(case)
         for name in files.keys() - {RESULT_FILE, MACHINE_FILE}:
             if PLAIN.fullmatch(name):
@@ -171,7 +181,7 @@ class Store:
         found = {}
         for file in sorted((self.path / MACHINES).glob("*.json")):
             with suppress(OSError, msgspec.MsgspecError):
-                used = msgspec.json.decode(read_regular(file, LARGEST_BYTES), type=MachineUsed)
+                used = foreign_json.decode(read_regular(file, LARGEST_BYTES), MachineUsed)
                 found[used.machine.hostname] = used
         return found
 
@@ -189,9 +199,14 @@ class Store:
         files = (self.folder_of(one.case) / PYPERF_FILE for one in results if one.failure is None)
         return [file for file in files if file.is_file()]
 
+    def again(self, address: str | None) -> str:
+        """What goes on with it, on the cluster at ``address`` or on this machine."""
+        on = "" if address is None else f" --on {shlex.quote(address)}"
+        return f"hwprof bench --resume {shlex.quote(str(self.path))}{on}"
+
     def discard_unbegun(self) -> None:
-        """Takes it away where no case was begun."""
-        if not any((self.path / CASES).iterdir()):
+        """Takes a new one away, of which no case was begun."""
+        if not self.stays:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def tidy(self) -> None:
@@ -203,7 +218,7 @@ class Store:
     def result_of(self, case: Case) -> Result | None:
         """None where it is not done, or cannot be read."""
         with suppress(OSError, msgspec.MsgspecError):
-            found = msgspec.json.decode(read_regular(self.folder_of(case) / RESULT_FILE, LARGEST_BYTES), type=Result)
+            found = foreign_json.decode(read_regular(self.folder_of(case) / RESULT_FILE, LARGEST_BYTES), Result)
             return found if found.case == case else None
         return None
 

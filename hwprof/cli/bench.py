@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwprof.cli.collector_options import GroupedCommand, chosen, declared_by
+from hwprof.cli.collector_options import GroupedCommand, chosen, declared_by, is_collectors
 from hwprof.cli.folders import Folder, FolderOrUrl
 from hwprof.cli.given import given
 from hwprof.cli.model_options import bench_options, check_model, workload_spec
@@ -90,8 +90,8 @@ def _numbers(text: str, what: str, least: int, most: int) -> list[int]:
     "--resume",
     type=FolderOrUrl(),
     metavar="FOLDER",
-    help="Go on with a bench that was ended, or with the copy of one (--store URL/bench-DATE-TIME): the cases that are"
-    " not done.",
+    help="Go on with a bench that was ended, or with the copy of one (URL/bench-DATE-TIME-DIGITS, as it is named below"
+    " --store): the cases that are not done. Of a copy, a power meter is given again, if it had one.",
 )
 @click.option(
     "--on",
@@ -136,7 +136,8 @@ def bench_command(
     """Compare models, variants, sizes, batches and threads: latency, throughput, size, share of the machine's peak.
 
     Every combination is a case. pyperf measures each in fresh processes, with calibration and warm-up; its own files
-    are kept. One that is ended goes on with --resume.
+    are kept. One that is ended goes on with --resume. Exit code 0 if at least one could be measured, or else 1;
+    failure in --format json says why one could not.
 
     \b
     Examples:
@@ -158,8 +159,8 @@ def bench_command(
     if address is not None:
         require_reachable(address)
     if resume is not None:
-        _refuse_others(but={"output"} if isinstance(resume, str) else set())
-        store = bench_session.opened(resume, output, here=address is None)
+        _refuse_others(of_copy=isinstance(resume, str))
+        store = bench_session.opened(resume, output, _power(options), here=address is None)
     else:
         if url is not None:
             check_url(url)
@@ -178,8 +179,7 @@ def bench_command(
     try:
         bench_session.carry_out(store, form, width, address)
     except HwprofError:
-        if resume is None:
-            store.discard_unbegun()
+        bench_session.discard_unbegun(store)
         raise
 
 
@@ -248,11 +248,12 @@ def _new(output: Path, cases: Sequence[Case], settings: Any, url: str | None, *,
     return Store.create(output, plan)
 
 
-def _refuse_others(but: Collection[str]) -> None:
-    """Raises ``UsageError`` for options beside ``--resume`` that the bench has had from its start; ``but``: those that
-    it has a use for all the same."""
+def _refuse_others(*, of_copy: bool) -> None:
+    """Raises ``UsageError`` for options beside ``--resume`` that the bench has had from its start. Of a copy the user
+    says where it is kept from now on, and which meter is read: it may be a stranger's."""
     context = click.get_current_context()
     asked = [one for one in context.command.params if one.name is not None and given(one.name)]
-    others = [one.opts[-1] for one in asked if one.name not in {*WITH_RESUME, *but}]
+    of_copies = [one for one in asked if of_copy and (one.name == "output" or is_collectors(one))]
+    others = [one.opts[-1] for one in asked if one.name not in WITH_RESUME and one not in of_copies]
     if others:
         raise UsageError(f"{', '.join(others)}: a bench that goes on has those of its start", "--resume FOLDER alone")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -111,6 +112,17 @@ def chosen(values: dict[str, Any], names: Callable[[str, str], list[str]]) -> Ch
         if option.asks:
             found.asked.append(declaration.name)
     return found
+
+
+def flags_of(options: Mapping[str, Mapping[str, Any]]) -> str:
+    """How a user types them, of any that there are."""
+    known = [(key, options.get(declaration.name, {}).get(option.name)) for key, declaration, option in _all([])]
+    return " ".join(f"{_flag(key)} {shlex.quote(str(value))}" for key, value in known if value is not None)
+
+
+def is_collectors(option: click.Parameter) -> bool:
+    """Whether a collector has declared it."""
+    return isinstance(option, _CollectorOption)
 
 
 def _keys() -> set[str]:

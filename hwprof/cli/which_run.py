@@ -45,7 +45,7 @@ def open_run(run: Path | None, root: Path) -> RunDirectory:
 
     Raises ``UsageError`` where there is none, and what ``RunDirectory.open`` raises.
     """
-    from hwprof.run.directory import RunDirectory
+    from hwprof.run.directory import BENCH_FILE, RunDirectory
     from hwprof.run.manifest import MANIFEST_FILE
     from hwprof.run.regular_files import may_exist
 
@@ -53,9 +53,10 @@ def open_run(run: Path | None, root: Path) -> RunDirectory:
         return _latest(root)
     is_name = len(run.parts) == 1
     places = [run, root / run] if is_name else [run]
-    for place in places:
-        if may_exist(place / MANIFEST_FILE):
-            return RunDirectory.open(place)
+    for file in (MANIFEST_FILE, BENCH_FILE):  # of a bench it says what shows it
+        for place in places:
+            if may_exist(place / file):
+                return RunDirectory.open(place)
     if is_name and not may_exist(run):
         message = f"no run {run}: there is neither such a folder here nor a run of that name in {root}/"
         raise UsageError(message, _newest_names(root))

@@ -39,6 +39,9 @@ MOST_OF_ONE_NAME: Final = 1000
 AGAIN: Final = "another copy of the run, or hwprof collect again"
 ANOTHER: Final = "a folder that hwprof collect has made, or another copy of this one"
 
+BENCH_FILE: Final = "bench.json"
+"""By which the folder of a bench is known, which holds no run."""
+
 LITTLE_ROOM_BYTES: Final = 1 << 16
 """With less than that left, a device is full."""
 
@@ -95,8 +98,7 @@ class RunDirectory:
                 )
             return cls(path, manifests.decode(data))
         except FileNotFoundError:
-            remedy = f"--root {shlex.quote(str(path))}, which holds runs" if newest_first(path) else ANOTHER
-            raise UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}", remedy) from None
+            raise _is_no_run(path) from None
         except OSError as error:
             raise HwprofError(f"cannot read {file}: {error.strerror}", ANOTHER) from error
         except RecursionError as error:
@@ -342,6 +344,14 @@ class RunDirectory:
             staging.replace(link)
         except OSError:
             staging.unlink(missing_ok=True)
+
+
+def _is_no_run(path: Path) -> UsageError:
+    if is_regular(path / BENCH_FILE):
+        shown = f"hwprof bench --resume {shlex.quote(str(path))}, which shows it, or open {path / 'bench.html'}"
+        return UsageError(f"{path} is a bench, and no run", shown)
+    remedy = f"--root {shlex.quote(str(path))}, which holds runs" if newest_first(path) else ANOTHER
+    return UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}", remedy)
 
 
 def newest_first(root: Path) -> list[Path]:

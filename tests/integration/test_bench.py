@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hwprof.bench.samples import samples_in
+from hwprof.bench import process as of_a_case
+from hwprof.bench.samples import LARGEST_BYTES, samples_in
 from hwprof.bench.store import Store
 from tests.support.command import TESTS_MODELS, command_line, hwprof
 from tests.support.models.remedies import WITHOUT_S
@@ -175,14 +176,15 @@ def at_exit(): return Does(lambda: atexit.register(time.sleep, 300))
 def forking(): return Does(os.fork)
 def no_output(): return Does(lambda: setattr(sys, "stdout", None))
 def removing(): return Does(lambda: shutil.rmtree(sys.argv[-1]))
+def nesting(): return Does(lambda: open(sys.argv[-1] + "/model.json", "w").write("[" * 200_000 + "]" * 200_000))
 """
 
 
 def test_what_a_model_does_is_its_cases_alone(tmp_path: Path) -> None:
     """A thread that goes on, something to do at exit, a copy that comes back, an output that is gone: measured all the
-    same; one whose case's folder is gone is a row, and the next one is measured."""
+    same; one whose case's folder is gone, or has a file that nobody can read, is a row, and the next is measured."""
     (tmp_path / "mine.py").write_text(HOSTILE)
-    names = ("thread", "at_exit", "forking", "no_output", "removing", "plain")
+    names = ("thread", "at_exit", "forking", "no_output", "removing", "nesting", "plain")
     began_s = time.monotonic()
     done = hwprof(
         "bench", "--models", ",".join(f"mine:{name}" for name in names), "--input-shape", "1,3", "--no-peaks",
@@ -192,8 +194,17 @@ def test_what_a_model_does_is_its_cases_alone(tmp_path: Path) -> None:
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert time.monotonic() - began_s < 120, "nobody waits for what is left"
     found = {row["model"]: row for row in json.loads(done.stdout)["rows"]}
-    assert [name for name in names if found[f"mine:{name}"]["failure"]] == ["removing"]
+    assert [name for name in names if found[f"mine:{name}"]["failure"]] == ["removing", "nesting"]
     assert not processes_of(the_store(tmp_path).path)
+
+
+def test_what_a_model_prints_without_end_is_cut_and_its_last_words_are_the_reason(tmp_path: Path) -> None:
+    prints = "for _ in range(80): os.write(1, b'x' * (1 << 20))\nos.write(1, b'\\nno more\\n'); sys.exit(3)"
+    command = [sys.executable, "-c", f"import os, sys\n{prints}"]
+    status = of_a_case._status(command, tmp_path, dict(os.environ), None)
+    assert status == (3, "no more")
+    assert (tmp_path / "log.txt").stat().st_size < LARGEST_BYTES
+    assert "MB of what the model or its tools printed were dropped" in (tmp_path / "log.txt").read_text()
 
 
 def test_a_batch_has_as_many_images_as_it_says(tmp_path: Path) -> None:

@@ -101,6 +101,33 @@ def test_where_no_cluster_is_a_line_says_so(tmp_path: Path, address: str, code: 
     assert not list(tmp_path.glob("results/bench-*"))
 
 
+KILLS = """
+import os, signal, torch
+def kills():
+    process = os.getpid()
+    while b"ray::measure" not in open(f"/proc/{process}/cmdline", "rb").read():
+        process = int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
+    os.kill(process, signal.SIGKILL)
+    signal.pause()
+def plain():
+    return torch.nn.Linear(3, 2)
+"""
+
+
+def test_a_case_that_ends_its_machines_worker_fails_alone(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(KILLS)
+    monkeypatch.chdir(tmp_path)
+    cluster.add_node(num_cpus=1, resources={"hwprof": 1})
+    models = ("--models", "mine:kills,mine:plain", "--input-shape", "1,3", "--no-peaks", "--threads", "1")
+    done = hwprof("bench", *models, *QUICK, "--on", cluster.address, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "results").glob("bench-*")
+    kills, plain = Store.open(folder).results()
+    assert kills.failure is not None and "was lost 3 times" in kills.failure.message and plain.failure is None
+
+
 def test_a_cluster_that_goes_says_how_to_go_on(cluster: Any, tmp_path: Path) -> None:
     """Ray ends the process that it is in when its head does not come back; so a signal as good as stands for it."""
     cluster.add_node(num_cpus=1, resources={"hwprof": 1})

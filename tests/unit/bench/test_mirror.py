@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from hwprof.bench.mirror import Mirror, check
-from hwprof.bench.store import LARGEST_BYTES, PLAN_FILE, RESULT_FILE, Store
+from hwprof.bench.store import LARGEST_BYTES, PLAN_FILE, RESULT_FILE, Plan, Store
 from hwprof.errors import HwprofError, UsageError
 from tests.unit.bench.support import case, plan, result
 
@@ -20,6 +20,10 @@ def done(store: Store, number: int) -> None:
     folder = store.begin(store.plan.cases[number])
     (folder / "pyperf.json").write_text("{}")
     store.keep(result(store.plan.cases[number], 5))
+
+
+def fetched(url: str, root: Path, told: list[str] | None = None) -> Path:
+    return Mirror(url).fetch(root, lambda _: None, ([] if told is None else told).append)
 
 
 def test_a_bench_goes_on_from_its_copy(tmp_path: Path) -> None:
@@ -34,11 +38,11 @@ def test_a_bench_goes_on_from_its_copy(tmp_path: Path) -> None:
     there = tmp_path / "there" / store.path.name
     assert {one.name for one in there.iterdir()} == {PLAN_FILE, "bench.md", "cases"}
     shutil.rmtree(store.path)
-    again = Store.open(Mirror(f"file://{there}").fetch(tmp_path / "here"))
+    again = Store.open(fetched(f"file://{there}", tmp_path / "here"))
     assert again.path == store.path and again.results() == [result(case(), 5)]
     assert [one.workload.imgsz for one in again.left()] == [32]
     with pytest.raises(UsageError, match="is here already"):
-        Mirror(f"file://{there}").fetch(tmp_path / "here")
+        fetched(f"file://{there}", tmp_path / "here")
 
 
 def test_what_an_attempt_before_has_left_is_not_in_the_copy(tmp_path: Path) -> None:
@@ -79,14 +83,81 @@ def test_a_copy_that_cannot_be_taken_leaves_nothing(tmp_path: Path, what: str) -
         os.mkfifo(odd)
     elif what == "link":
         odd.symlink_to("/etc/passwd")
-    mirror = Mirror(f"file://{there}")
+    url = f"file://{there}"
     if what in ("damaged", "large"):
         with pytest.raises(HwprofError, match="is damaged" if what == "damaged" else "more than 64 MiB"):
-            mirror.fetch(tmp_path / "here")
+            fetched(url, tmp_path / "here")
         assert [*(tmp_path / "here").iterdir()] == []
     else:
-        found = mirror.fetch(tmp_path / "here")
+        found = fetched(url, tmp_path / "here")
         assert {one.name for one in found.rglob("*")} == {PLAN_FILE, "cases"}
+
+
+def test_what_is_too_large_and_not_needed_is_left_out_and_stays_there(tmp_path: Path) -> None:
+    """Samples may have as much as they may have here."""
+    store = Store.create(tmp_path / "here", plan(case()))
+    done(store, 0)
+    sizes = {"log.txt": LARGEST_BYTES + 1, "samples-1.jsonl": LARGEST_BYTES + 1, "samples-2.jsonl": 1 + (1 << 30)}
+    there = tmp_path / "there" / store.path.name
+    Mirror(f"file://{there}").put_all(store, done=[case()])
+    for name, size_bytes in sizes.items():
+        (there / "cases" / case().key / name).touch()
+        os.truncate(there / "cases" / case().key / name, size_bytes)
+    told: list[str] = []
+    again = Store.open(fetched(f"file://{there}", tmp_path / "again", told))
+    names = {one.name for one in again.folder_of(case()).iterdir()}
+    assert names == {"pyperf.json", RESULT_FILE, "samples-1.jsonl"} and not again.left()
+    assert [line.rpartition("/")[2] for line in told] == [
+        "log.txt has more than 64 MiB: left out", "samples-2.jsonl has more than 1024 MiB: left out",
+    ]  # fmt: skip
+    Mirror(again.plan.store or "").put_all(again, done=[case()])
+    assert sizes.keys() <= {one.name for one in (there / "cases" / case().key).iterdir()}
+
+
+def test_a_copy_is_copied_to_where_it_came_from(tmp_path: Path) -> None:
+    there = tmp_path / "there" / "bench-1"
+    there.mkdir(parents=True)
+    wanted = plan(case())
+    wanted.store = f"file://{tmp_path}/elsewhere"
+    (there / PLAN_FILE).write_bytes(msgspec.json.encode(wanted))
+    assert Store.open(fetched(f"file://{there}/", tmp_path / "here")).plan.store == f"file://{there}"
+
+
+def test_a_plan_that_is_not_allowed_leaves_nothing(tmp_path: Path) -> None:
+    there = tmp_path / "there" / "bench-1"
+    there.mkdir(parents=True)
+    (there / PLAN_FILE).write_bytes(msgspec.json.encode(plan(case())))
+
+    def allow(_: Plan) -> None:
+        raise UsageError("not this one")
+
+    with pytest.raises(UsageError, match="not this one"):
+        Mirror(f"file://{there}").fetch(tmp_path / "here", allow, lambda _: None)
+    assert [*(tmp_path / "here").iterdir()] == []
+
+
+def test_a_copy_has_more_digits_than_its_bench(tmp_path: Path) -> None:
+    """Of a name without them the copies that there are are told; with them, that the bench is here."""
+    wanted = plan(case())
+    wanted.store = f"file://{tmp_path}/there"
+    store = Store.create(tmp_path / "here", wanted)
+    url = store.plan.store or ""
+    Mirror(url).put_all(store, done=[])
+    for near in (f"file://{tmp_path}/there/{store.path.name}", f"file://{tmp_path}/there"):
+        with pytest.raises(UsageError, match="no folder of a bench") as raised:
+            fetched(near, tmp_path / "here")
+        assert raised.value.remedy == f"--resume {url}"
+    with pytest.raises(UsageError, match="is here already") as raised:
+        fetched(url, tmp_path / "here")
+    assert raised.value.remedy == f"--resume {store.path}"
+    assert fetched(url, tmp_path / "elsewhere").name == url.rpartition("/")[2]
+
+
+@pytest.mark.parametrize("name", ["-abcdef", "bench", "..x"])
+def test_any_name_of_a_copy_is_taken(tmp_path: Path, name: str) -> None:
+    (tmp_path / "there" / name).mkdir(parents=True)
+    (tmp_path / "there" / name / PLAN_FILE).write_bytes(msgspec.json.encode(plan(case())))
+    assert fetched(f"file://{tmp_path}/there/{name}", tmp_path / "here").name == name
 
 
 def test_only_what_a_bench_has_is_fetched(tmp_path: Path) -> None:
@@ -95,7 +166,7 @@ def test_only_what_a_bench_has_is_fetched(tmp_path: Path) -> None:
     (there / PLAN_FILE).write_bytes(msgspec.json.encode(plan(case())))
     for name in ("cases/a/result.json", "cases/a/.hidden", "cases/a/deep/file", "other.txt", "cases/a/x\x1b[31m"):
         (there / name).write_text("x")
-    found = Mirror(f"file://{there}").fetch(tmp_path)
+    found = fetched(f"file://{there}", tmp_path)
     files = {str(one.relative_to(found)) for one in found.rglob("*") if one.is_file()}
     assert files == {PLAN_FILE, "cases/a/result.json"}
 
@@ -106,7 +177,7 @@ def test_what_cannot_be_copied_is_a_line(tmp_path: Path) -> None:
     with pytest.raises(HwprofError, match="cannot write to file://"):
         Mirror(f"file://{tmp_path}/file/x").put_all(store, done=[])
     with pytest.raises(UsageError, match="no folder of a bench"):
-        Mirror(f"file://{tmp_path}/nothing").fetch(tmp_path / "x")
+        fetched(f"file://{tmp_path}/nothing", tmp_path / "x")
 
 
 def test_a_result_is_the_last_of_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

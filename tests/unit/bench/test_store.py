@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from hwprof.bench.store import PLAN_FILE, RESULT_FILE, Store
+from hwprof.bench.store import MACHINES, PLAN_FILE, RESULT_FILE, Store
 from hwprof.errors import HwprofError, UsageError
 from tests.unit.bench.support import case, failed, plan, result
 
@@ -36,7 +37,10 @@ def test_what_was_killed_in_its_midst_leaves_nothing(store: Store) -> None:
     assert list(store.begin(CASES[0]).iterdir()) == []
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"case": 1}'])
+DEEP = b'{"unknown":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"case": 1}', DEEP, b'{"\xff": 1}'])
 def test_a_result_that_cannot_be_read_is_done_again(store: Store, data: bytes) -> None:
     store.begin(CASES[0])
     store.keep(result(CASES[0], 7))
@@ -74,11 +78,50 @@ def test_two_of_one_second_have_two_folders(store: Store) -> None:
     assert Store.create(store.path.parent, store.plan).path != store.path
 
 
+def test_a_new_one_goes_where_no_case_was_begun(store: Store) -> None:
+    """One that was opened again, or whose cases other machines have, stays."""
+    again = Store.open(store.path)
+    again.discard_unbegun()
+    assert store.path.exists()
+    store.discard_unbegun()
+    assert not store.path.exists()
+    begun = Store.create(store.path.parent, store.plan)
+    begun.begin(CASES[0])
+    begun.discard_unbegun()
+    assert begun.path.exists()
+
+
+def test_what_goes_on_is_what_a_shell_takes(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "two words", plan(*CASES))
+    assert store.again(None) == f"hwprof bench --resume '{store.path}'"
+    assert store.again("here:1") == f"hwprof bench --resume '{store.path}' --on here:1"
+
+
 def test_what_is_no_bench(tmp_path: Path, store: Store) -> None:
     with pytest.raises(UsageError, match="no folder of a bench"):
         Store.open(tmp_path)
     (store.path / PLAN_FILE).write_text("{}")
     with pytest.raises(HwprofError, match="is damaged"):
+        Store.open(store.path)
+
+
+def test_a_machine_that_cannot_be_read_is_none(store: Store) -> None:
+    (store.path / MACHINES).mkdir()
+    (store.path / MACHINES / "a.json").write_bytes(DEEP)
+    assert store.machines() == {}
+
+
+def test_a_plan_nested_too_deeply_is_damaged(store: Store) -> None:
+    (store.path / PLAN_FILE).write_bytes(DEEP)
+    with pytest.raises(HwprofError, match="is damaged: it is nested too deeply"):
+        Store.open(store.path)
+
+
+@pytest.mark.parametrize("environment", [{"A=B": "c"}, {"": "c"}, {"A\0": "c"}, {"A": "\0"}])
+def test_a_plan_whose_environment_no_process_can_have_is_damaged(store: Store, environment: dict[str, str]) -> None:
+    store.plan.cases = [msgspec.structs.replace(CASES[0], environment=environment)]
+    (store.path / PLAN_FILE).write_bytes(msgspec.json.encode(store.plan))
+    with pytest.raises(HwprofError, match=r"is damaged: .*environment"):
         Store.open(store.path)
 
 

@@ -13,7 +13,7 @@ import pytest
 from hwprof.cli import app
 from hwprof.cli.which_run import open_run
 from hwprof.errors import HwprofError, UsageError
-from hwprof.run.directory import RunDirectory
+from hwprof.run.directory import BENCH_FILE, RunDirectory
 from hwprof.run.manifest import PassRecord
 from tests.support.command import hwprof_here
 from tests.support.synthetic_run import build
@@ -49,6 +49,15 @@ def test_a_folder_here_that_holds_no_run_does_not_hide_the_run_of_its_name(
     (tmp_path / run.path.name).mkdir()
     monkeypatch.chdir(tmp_path)
     assert open_run(Path(run.path.name), Path("results")).path.resolve() == run.path
+
+
+def test_a_bench_is_no_run_and_says_what_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results" / "bench-1").mkdir(parents=True)
+    (tmp_path / "results" / "bench-1" / BENCH_FILE).touch()
+    monkeypatch.chdir(tmp_path)
+    for given in ("bench-1", "results/bench-1"):
+        with pytest.raises(UsageError, match=r"is a bench, and no run.*hwprof bench --resume results/bench-1"):
+            open_run(Path(given), Path("results"))
 
 
 @pytest.mark.parametrize(
