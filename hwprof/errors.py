@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
+from hwprof.printable import as_text, as_written
 from hwprof.unavailable import explain
 
 LONGEST: Final = 300
@@ -36,8 +37,8 @@ class HwprofError(Exception):
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.remedy = remedy
+        self.message = _in_any_output(message)
+        self.remedy = _in_any_output(remedy) if remedy is not None else None
 
     def __str__(self) -> str:
         return explain(self.message, self.remedy)
@@ -67,6 +68,12 @@ class FullDiskError(HwprofError):
             f"cannot write to {place}: no space left on the device",
             "free some space or choose another place with --output",
         )
+
+
+def _in_any_output(text: object) -> str:
+    """What names a file or a value may hold halves of characters, which neither JSON nor a terminal takes: they are
+    told as they are written. Somebody else's collector may give something that is no text."""
+    return as_text(as_written(f"{text}"))
 
 
 def first_line(error: BaseException) -> str:
