@@ -128,15 +128,27 @@ def cannot_write(place: object, error: OSError) -> HwprofError:
     return HwprofError(f"cannot write to {place}: {error.strerror or error}", remedy_of_writing(error))
 
 
+NO_ROOM: Final = "free some space, or choose another place"
+
+WRITING: Final = {
+    errno.EFBIG: OF_SIZE,
+    errno.ENOENT: STAYS,
+    errno.EMFILE: "more open files: ulimit -n 1024",
+    errno.ENOTDIR: "a place below folders only: a part of this path is a file",
+    errno.EEXIST: "another place, or take away what has this name",
+    errno.EISDIR: "another place, or take away the folder that has this name",
+    errno.ELOOP: "a path without a link that leads to itself",
+    errno.ENAMETOOLONG: "a shorter path",
+    errno.EACCES: "a place that you may write to",
+    errno.EPERM: "a place that you may write to",
+    errno.EROFS: "another place: this one can only be read",
+}
+"""What to do, by the system's number of the error."""
+
+
 def remedy_of_writing(error: OSError) -> str:
     """What to do where a file could not be written."""
-    if error.errno == errno.EFBIG:
-        return OF_SIZE
-    if error.errno == errno.ENOENT:
-        return STAYS
-    if error.errno == errno.EMFILE:
-        return "more open files: ulimit -n 1024"
-    return "free some space, or choose another place"
+    return WRITING.get(error.errno or 0, NO_ROOM)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
