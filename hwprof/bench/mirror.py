@@ -124,9 +124,7 @@ def check(url: str) -> None:
     """Raises ``UsageError`` for what is no URL, or no file system can be had for."""
     _refuse_passwords(url)
     if CHAIN in url:
-        raise UsageError(
-            f"{url}: a copy is kept at one place, not through another", f"what stands behind {CHAIN}, alone"
-        )
+        raise UsageError(f"{url}: a copy is kept at one place alone", f"what stands behind {CHAIN}")
     if SCHEME.fullmatch(url) or not url:
         raise UsageError(f"{url or 'an empty text'} names no place", EXAMPLE)
     if not URL.match(url):
