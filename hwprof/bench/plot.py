@@ -23,6 +23,12 @@ FOLDER: Final = "MPLCONFIGDIR"
 INCHES: Final = (5.5, 4.0)
 """Of one panel."""
 
+GAP: Final = 1
+"""Pixels between two labels."""
+
+POINTS: Final = 72
+"""Of an inch."""
+
 MOST_LABELS: Final = 40
 DECADES: Final = 20
 """How many times the least the largest is from which on an axis is logarithmic."""
@@ -43,9 +49,10 @@ def drawing(rows: Sequence[Row]) -> str | None:
         figure = Figure(figsize=(INCHES[0] * (1 + len(scaling)), INCHES[1]), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.subplots(1, 1 + len(scaling), squeeze=False)[0]
-        _latency(axes[0], measured)
+        labels = _latency(axes[0], measured)
         for one, name in zip(axes[1:], scaling, strict=True):
             _scaling(one, measured, name)
+        _apart(figure, labels)
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None})
     text = written.getvalue()
@@ -71,22 +78,40 @@ def _own_folder() -> Iterator[None]:
             del os.environ[FOLDER]
 
 
-def _latency(axes: Any, rows: Sequence[Row]) -> None:
+def _latency(axes: Any, rows: Sequence[Row]) -> list[Any]:
+    """The labels of its points."""
     for variant, some in _grouped(rows, lambda row: row.variant):
         known = [at for row in some if (at := _place(row)) is not None]
         axes.plot([x for x, _ in known], [y for _, y in known], "o", label=_text(variant))
     several = [name for name in ("imgsz", "batch", "threads") if len(_known(rows, name)) > 1]
+    labels = []
     for row in list(rows)[:MOST_LABELS]:
         if (at := _place(row)) is not None:
             apart = [f"{name} {value}" for name in several if (value := getattr(row, name)) is not None]
             told = _text(" ".join([row.model, *apart]))
-            axes.annotate(told, at, fontsize=7, xytext=(3, 3), textcoords="offset points")
+            labels.append(axes.annotate(told, at, fontsize=7, xytext=(3, 3), textcoords="offset points"))
     axes.set(xlabel="parameters, millions", ylabel="median of a forward, ms")
     axes.margins(x=0.2)  # names stand to the right of their points
     places = [at for row in rows if (at := _place(row)) is not None]
     _scaled(axes.set_xscale, axes.xaxis, [x for x, _ in places])
     _scaled(axes.set_yscale, axes.yaxis, [y for _, y in places])
     axes.legend(fontsize=8)
+    return labels
+
+
+def _apart(figure: Any, labels: Sequence[Any]) -> None:
+    """Moves up what would stand over another label: the variants of a model are one above the other."""
+    figure.draw_without_rendering()
+    placed: list[Any] = []
+    for label in sorted(labels, key=lambda one: one.xy[1]):
+        box = label.get_window_extent()
+        right, up = label.xyann
+        while (other := next((one for one in placed if one.overlaps(box)), None)) is not None:
+            higher = other.y1 - box.y0 + GAP
+            box = box.translated(0, higher)
+            up += higher * POINTS / figure.dpi
+        label.xyann = (right, up)
+        placed.append(box)
 
 
 def _place(row: Row) -> tuple[float, float] | None:

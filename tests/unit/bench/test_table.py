@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import warnings
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
@@ -156,3 +157,20 @@ def test_the_library_of_pictures_keeps_its_files_in_the_cache_of_hwprof(
     monkeypatch.setenv(plot.FOLDER, "mine")
     with plot._own_folder():
         assert os.environ[plot.FOLDER] == "mine"
+
+
+def test_labels_of_points_that_are_near_stand_apart() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots()
+    rows = [msgspec.structs.replace(ROWS[0], parameters=3_000_000, forward_ns=40_000_000 + n) for n in (0, 0, 9, 10**7)]
+    labels = plot._latency(axes, rows)
+    plot._apart(figure, labels)
+    figure.draw_without_rendering()
+    boxes = [one.get_window_extent() for one in labels]
+    assert len(boxes) == 4
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
