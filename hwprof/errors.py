@@ -132,7 +132,7 @@ NO_ROOM: Final = "free some space, or choose another place"
 
 WRITING: Final = {
     errno.EFBIG: OF_SIZE,
-    errno.ENOENT: STAYS,
+    errno.ENOENT: f"{STAYS}, or choose another place",
     errno.EMFILE: "more open files: ulimit -n 1024",
     errno.ENOTDIR: "a place below folders only: a part of this path is a file",
     errno.EEXIST: "another place, or take away what has this name",

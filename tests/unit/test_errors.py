@@ -76,7 +76,7 @@ def test_the_users_own_interruption_is_nobodys_mistake() -> None:
     [
         (errno.ENOSPC, "space"),
         (errno.EFBIG, "ulimit -f"),
-        (errno.ENOENT, "leave the run's folder"),
+        (errno.ENOENT, "leave the run's folder where it is until hwprof has ended, or choose another place"),
         (errno.EMFILE, "ulimit -n"),
         (errno.ENOTDIR, "a part of this path is a file"),
         (errno.EEXIST, "take away what has this name"),
