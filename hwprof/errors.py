@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
+from hwprof.printable import as_text, as_written
 from hwprof.unavailable import explain
 
 LONGEST: Final = 300
@@ -36,8 +37,8 @@ class HwprofError(Exception):
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.remedy = remedy
+        self.message = _in_any_output(message)
+        self.remedy = _in_any_output(remedy) if remedy is not None else None
 
     def __str__(self) -> str:
         return explain(self.message, self.remedy)
@@ -67,6 +68,12 @@ class FullDiskError(HwprofError):
             f"cannot write to {place}: no space left on the device",
             "free some space or choose another place with --output",
         )
+
+
+def _in_any_output(text: object) -> str:
+    """What names a file or a value may hold halves of characters, which neither JSON nor a terminal takes: they are
+    told as they are written. Somebody else's collector may give something that is no text."""
+    return as_text(as_written(f"{text}"))
 
 
 def first_line(error: BaseException) -> str:
@@ -121,15 +128,27 @@ def cannot_write(place: object, error: OSError) -> HwprofError:
     return HwprofError(f"cannot write to {place}: {error.strerror or error}", remedy_of_writing(error))
 
 
+NO_ROOM: Final = "free some space, or choose another place"
+
+WRITING: Final = {
+    errno.EFBIG: OF_SIZE,
+    errno.ENOENT: f"{STAYS}, or choose another place",
+    errno.EMFILE: "more open files: ulimit -n 1024",
+    errno.ENOTDIR: "a place below folders only: a part of this path is a file",
+    errno.EEXIST: "another place, or take away what has this name",
+    errno.EISDIR: "another place, or take away the folder that has this name",
+    errno.ELOOP: "a path without a link that leads to itself",
+    errno.ENAMETOOLONG: "a shorter path",
+    errno.EACCES: "a place that you may write to",
+    errno.EPERM: "a place that you may write to",
+    errno.EROFS: "another place: this one can only be read",
+}
+"""What to do, by the system's number of the error."""
+
+
 def remedy_of_writing(error: OSError) -> str:
     """What to do where a file could not be written."""
-    if error.errno == errno.EFBIG:
-        return OF_SIZE
-    if error.errno == errno.ENOENT:
-        return STAYS
-    if error.errno == errno.EMFILE:
-        return "more open files: ulimit -n 1024"
-    return "free some space, or choose another place"
+    return WRITING.get(error.errno or 0, NO_ROOM)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from hwprof.bench.matrix import Case
 from hwprof.bench.samples import largest_bytes_of
@@ -19,6 +18,12 @@ from hwprof.errors import HwprofError, UsageError, cannot_write, first_line
 from hwprof.run.atomic import allowed_mode
 
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://.", re.IGNORECASE)
+SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
+PASSWORD: Final = re.compile(r"(?:^|::|:/+)[^/@:]*:[^/@]*@")
+"""Behind a user's name; also where a link of a chain has it, or a URL is written wrong."""
+
+CHAIN: Final = "::"
+EXAMPLE: Final = "file:///mnt/benches"
 MEMORY: Final = "memory://"
 MOST_FILES: Final = 100_000
 CHUNK_BYTES: Final = 1 << 20
@@ -192,25 +197,35 @@ class Mirror:
 
 def check(url: str) -> None:
     """Raises ``UsageError`` for what is no URL, or no file system can be had for."""
+    _refuse_passwords(url)
+    if CHAIN in url:
+        raise UsageError(f"{url}: a copy is kept at one place alone", f"what stands behind {CHAIN}")
+    if SCHEME.fullmatch(url) or not url:
+        raise UsageError(f"{url or 'an empty text'} names no place", EXAMPLE)
     if not URL.match(url):
-        raise UsageError(f"{url} is no URL", f"file://{Path(url).absolute()}")
+        raise UsageError(f"{url} is no URL", EXAMPLE if ":" in url else f"file://{Path(url).absolute()}")
     _file_system(url)
+
+
+def _refuse_passwords(url: str) -> None:
+    """None is repeated. Raises ``UsageError``."""
+    if PASSWORD.search(url):
+        raise UsageError("a password in a URL would stand in the bench's files", "fsspec's configuration, or a key")
 
 
 def _file_system(url: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
+    _refuse_passwords(url)
+    if url.startswith(MEMORY):
+        raise UsageError(f"{url} is gone when this process ends", EXAMPLE)
     try:
-        if urlsplit(url).password is not None:
-            raise UsageError("a password in a URL would stand in the bench's files", "fsspec's configuration, or a key")
-        if url.startswith(MEMORY):
-            raise UsageError(f"{url} is gone when this process ends", "file:///mnt/benches")
         files, root = url_to_fs(url)
         return files, str(root)
-    except UsageError:
-        raise
     except ImportError as error:  # Install s3fs to access S3
         raise UsageError(f"{url}: {first_line(error)}", "pip install it") from error
+    except (AttributeError, TypeError) as error:  # of dir:// and others that are parts of another one
+        raise UsageError(f"{url} alone is no place: fsspec has to be told more", EXAMPLE) from error
     except Exception as error:
         raise UsageError(f"{url}: {first_line(error)}", "a URL that fsspec knows") from error
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Hashable, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
 from hwprof.bench.matrix import EAGER
 from hwprof.bench.rows import Row
+from hwprof.c_compiler import NoLibraryError, own_cache_folder
 from hwprof.printable import one_line
 from hwprof.remedies import catalogue
 
 LIBRARY: Final = "matplotlib"
+FOLDER: Final = "MPLCONFIGDIR"
+"""The variable that names the folder where the library keeps what it found of fonts."""
+
 INCHES: Final = (5.5, 4.0)
 """Of one panel."""
+
+GAP: Final = 1
+"""Pixels between two labels."""
+
+POINTS: Final = 72
+"""Of an inch."""
 
 MOST_LABELS: Final = 40
 DECADES: Final = 20
@@ -26,48 +39,89 @@ def drawing(rows: Sequence[Row]) -> str | None:
     measured = [row for row in rows if row.forward_ns is not None]
     if not measured or find_spec(LIBRARY) is None:
         return None
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    with _own_folder():
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
 
     scaling = [name for name in ("threads", "batch") if len(_known(measured, name)) > 1]
     with mpl.rc_context({"svg.hashsalt": "hwprof", "svg.fonttype": "none"}):  # the same bytes each time
         figure = Figure(figsize=(INCHES[0] * (1 + len(scaling)), INCHES[1]), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.subplots(1, 1 + len(scaling), squeeze=False)[0]
-        _latency(axes[0], measured)
+        labels = _latency(axes[0], measured)
         for one, name in zip(axes[1:], scaling, strict=True):
             _scaling(one, measured, name)
+        _apart(figure, labels)
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None})
     text = written.getvalue()
     return text[text.index("<svg") :]
 
 
-def _latency(axes: Any, rows: Sequence[Row]) -> None:
+@contextmanager
+def _own_folder() -> Iterator[None]:
+    """While the library is imported, it has its folder in hwprof's cache instead of the user's home, unless the user
+    names one. What is measured later has the user's again."""
+    if FOLDER in os.environ:
+        yield
+        return
+    with ExitStack() as until_then:
+        try:
+            folder = str(own_cache_folder() / LIBRARY)
+        except NoLibraryError:
+            folder = until_then.enter_context(tempfile.TemporaryDirectory())
+        os.environ[FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[FOLDER]
+
+
+def _latency(axes: Any, rows: Sequence[Row]) -> list[Any]:
+    """The labels of its points."""
     for variant, some in _grouped(rows, lambda row: row.variant):
-        known = [row for row in some if row.parameters and row.forward_ns]
-        axes.plot(
-            [row.parameters / 1e6 for row in known if row.parameters],
-            [row.forward_ns / 1e6 for row in known if row.forward_ns],
-            "o",
-            label=_text(variant),
-        )
+        known = [at for row in some if (at := _place(row)) is not None]
+        axes.plot([x for x, _ in known], [y for _, y in known], "o", label=_text(variant))
     several = [name for name in ("imgsz", "batch", "threads") if len(_known(rows, name)) > 1]
+    labels = []
     for row in list(rows)[:MOST_LABELS]:
-        if row.parameters and row.forward_ns:
+        if (at := _place(row)) is not None:
             apart = [f"{name} {value}" for name in several if (value := getattr(row, name)) is not None]
             told = _text(" ".join([row.model, *apart]))
-            at = (row.parameters / 1e6, row.forward_ns / 1e6)
-            axes.annotate(told, at, fontsize=7, xytext=(3, 3), textcoords="offset points")
+            labels.append(axes.annotate(told, at, fontsize=7, xytext=(3, 3), textcoords="offset points"))
     axes.set(xlabel="parameters, millions", ylabel="median of a forward, ms")
     axes.margins(x=0.2)  # names stand to the right of their points
-    _scaled(axes.set_xscale, axes.xaxis, [row.parameters for row in rows if row.parameters])
-    _scaled(axes.set_yscale, axes.yaxis, [row.forward_ns for row in rows if row.forward_ns])
+    places = [at for row in rows if (at := _place(row)) is not None]
+    _scaled(axes.set_xscale, axes.xaxis, [x for x, _ in places])
+    _scaled(axes.set_yscale, axes.yaxis, [y for _, y in places])
     axes.legend(fontsize=8)
+    return labels
 
 
-def _scaled(scale: Callable[[str], Any], axis: Any, values: Sequence[int]) -> None:
+def _apart(figure: Any, labels: Sequence[Any]) -> None:
+    """Moves up what would stand over another label: the variants of a model are one above the other."""
+    figure.draw_without_rendering()
+    placed: list[Any] = []
+    for label in sorted(labels, key=lambda one: one.xy[1]):
+        box = label.get_window_extent()
+        right, up = label.xyann
+        while (other := next((one for one in placed if one.overlaps(box)), None)) is not None:
+            higher = other.y1 - box.y0 + GAP
+            box = box.translated(0, higher)
+            up += higher * POINTS / figure.dpi
+        label.xyann = (right, up)
+        placed.append(box)
+
+
+def _place(row: Row) -> tuple[float, float] | None:
+    """Millions of parameters, and milliseconds; None where an axis by decades has no such number: results are read from
+    files."""
+    parameters, forward_ns = row.parameters or 0, row.forward_ns or 0
+    return (parameters / 1e6, forward_ns / 1e6) if min(parameters, forward_ns) > 0 else None
+
+
+def _scaled(scale: Callable[[str], Any], axis: Any, values: Sequence[float]) -> None:
     """By decades, where there are some."""
     if values and max(values) >= DECADES * min(values):
         scale("log")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from hwprof.cli import thread_numbers
 from hwprof.cli.collector_options import GroupedCommand, chosen, declared_by, is_collectors
 from hwprof.cli.folders import Folder, FolderOrUrl
 from hwprof.cli.given import given
@@ -31,8 +32,6 @@ ROOT: Final = Path("results")
 SIZES: Final = (32, 16384)
 BATCHES: Final = (1, 4096)
 WITH_RESUME: Final = frozenset({"resume", "address", "form", "width", "debug"})
-MOST_THREADS: Final = 4096
-"""A number that is too high for this machine is refused where it is checked for a single run."""
 
 
 def _list(text: str, what: str) -> list[str]:
@@ -166,6 +165,8 @@ def bench_command(
             check_url(url)
         power = _power(options)
         cases = _cases(models, variants, sizes, batches, threads, options)
+        if address is None:  # a cluster's machines may have more processors
+            _check_threads(cases)
         settings = Settings(
             processes=processes,
             values=values,
@@ -200,7 +201,7 @@ def _cases(
     several = [of_names([name.replace("+", ",")]) for name in _list(variants, "--variants")]
     plain = WorkloadSpec(model="")
     ways = [Case(workload=one.of(plain), environment=one.environment) for one in several]
-    numbers = [None] if threads is None else _numbers(threads, "--threads", 1, MOST_THREADS)
+    numbers = [None] if threads is None else _numbers(threads, "--threads", 1, thread_numbers.MOST)
     lengths = [None] if sizes is None else _numbers(sizes, "--imgsz", *SIZES)
     bases = []
     for model in _list(models, "--models") if models is not None else ["yolov7"]:
@@ -211,12 +212,20 @@ def _cases(
     if len(own) == len(bases) and (given("sizes") or given("batches")):
         unheeded = "--imgsz" if given("sizes") else "--batch"
         raise UsageError(f"{unheeded}: only for YOLO pipelines", "a model of yours gets --input-shape or --input")
-    for number in numbers:
-        require_room_to_measure(number)
     found = cases(bases, ways, lengths, _numbers(batches, "--batch", *BATCHES), numbers)
     for case in found:
         check_variant(case.workload)
     return found
+
+
+def _check_threads(cases: Sequence[Case]) -> None:
+    """Raises ``UsageError`` for more threads than this machine has a use for, ``HwprofError`` where it has no room."""
+    for case in cases:
+        thread_numbers.check_names(case.workload.variants)
+    for threads in dict.fromkeys(case.workload.threads for case in cases):
+        if threads is not None:
+            thread_numbers.check_threads(threads)
+        require_room_to_measure(threads)
 
 
 def _new(output: Path, cases: Sequence[Case], settings: Any, url: str | None, *, with_peaks: bool) -> Store:

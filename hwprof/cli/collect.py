@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from hwprof.cli import collection, collector_options, products
+from hwprof.cli import collection, collector_options, products, thread_numbers
 from hwprof.cli.folders import Folder
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.numbers import TRY_S, RealRange
@@ -205,6 +205,9 @@ def collect_command(
     if full:
         theirs.add_full(off)
     variant = of_names(variants)
+    names = [one.name for one in variant.ready]
+    thread_numbers.check_told_once(options["threads"], names)
+    thread_numbers.check_names(names, oversubscribe=options["oversubscribe"])
     spec = variant.of(workload_spec(**options))
     check_model(spec)
     check_variant(spec)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from hwprof import packages
-from hwprof.cli import model_inputs
+from hwprof.cli import model_inputs, thread_numbers
 from hwprof.cli.given import given
 from hwprof.cli.numbers import RealRange
 from hwprof.errors import HwprofError, UsageError
@@ -33,10 +32,6 @@ LONGEST_NAME: Final = 200
 
 CHECKPOINTS: Final = (".pt", ".pth", ".ckpt", ".safetensors", ".weights")
 """How files end that somebody may give in the place of a model's name."""
-
-THREADS_A_PROCESSOR: Final = 4
-MOST_THREADS: Final = 1024
-"""With --oversubscribe: a team of more may take all the processes that a machine has room for."""
 
 _OPTIONS = (
     click.option(
@@ -84,7 +79,7 @@ _OPTIONS = (
     click.option(
         "--oversubscribe",
         is_flag=True,
-        help=f"Allow --threads above {THREADS_A_PROCESSOR} a processor, to {MOST_THREADS}.",
+        help=f"Allow --threads above {thread_numbers.A_PROCESSOR} a processor, to {thread_numbers.MOST}.",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of weights and inputs."),
     click.option("--conf", type=RealRange(0, 1), default=0.25, show_default=True, help="Least confidence."),
@@ -140,7 +135,7 @@ def workload_spec(
     if seed not in SEEDS:
         raise UsageError(f"--seed {seed} has more than 64 bits", "choose one from -2**63 to 2**64 - 1")
     if threads is not None:
-        _check_threads(threads, oversubscribe=oversubscribe)
+        thread_numbers.check_threads(threads, oversubscribe=oversubscribe)
     if weights is not None and not given("model"):
         model = _model_of(weights)
     return WorkloadSpec(
@@ -169,15 +164,6 @@ def _model_of(weights: str) -> str:
     model = ask(Path(weights))
     click.echo(f"{one_line(weights)} belongs to {one_line(model)}", err=True)
     return model
-
-
-def _check_threads(threads: int, *, oversubscribe: bool) -> None:
-    usual = THREADS_A_PROCESSOR * (os.cpu_count() or 1)
-    most = max(usual, MOST_THREADS) if oversubscribe else usual
-    if threads > most:
-        why = "" if oversubscribe else f", {THREADS_A_PROCESSOR} a processor"
-        remedy = None if oversubscribe or threads > MOST_THREADS else "--oversubscribe to have them all the same"
-        raise UsageError(f"--threads {threads}: at most {most} here{why}", remedy)
 
 
 def check_model(spec: WorkloadSpec) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.cli.streams import print_json
 from hwprof.cli.text_width import width_option
+from hwprof.cli.thread_numbers import check_names
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError, UsageError
 from hwprof.remedies import catalogue
@@ -126,4 +127,5 @@ def _asked(text: str | None) -> list[str]:
         raise UsageError(f"{ALL} stands alone: it is every remedy but {catalogue.THREADS}=N", f"--remedies {ALL}")
     for name in found:
         catalogue.ready(name)
+    check_names(found)
     return found

@@ -116,7 +116,8 @@ def _odd_times(table: str) -> list[pl.Expr]:
 def _refuse_times(path: Path, odd: pl.DataFrame) -> None:
     names = [name for name, has in odd.row(0, named=True).items() if has] if odd.width else []
     if names:
-        raise damaged(path, f"it has impossible times in {', '.join(names)}")
+        told = f"it has impossible times in {', '.join(names)}, or the model's code has replaced Python's clocks"
+        raise damaged(path, told)
 
 
 def _refuse(path: Path, lacking: list[str]) -> None:

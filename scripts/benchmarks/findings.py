@@ -85,10 +85,10 @@ CASES: Final = (
          f"{NEW}, its weights are not in blocks"),
     Case("reordered_weights", "weights that are reordered", ("weight_reorders",), (), ("layout_changes",), "maps too"),
     Case("denormal_fed", "denormal numbers", ("denormals",)),
-    Case("yolov8n", "pictures of 32x32: what is beside the inference", ("postprocessing",), (),
+    Case("yolov8n", "pictures of 32x32: what is beside the inference", ("long_stage",), (),
          ("dispatch", "python_code", "layout_changes", "weight_reorders", "scalar_pooling", "default_blas"),
          "convolutions in NCHW, on maps of a few places", ("--imgsz", "32", "--threads", "1")),
-    Case("yolov8n", "a small picture, of which every candidate is kept", ("postprocessing",), (),
+    Case("yolov8n", "a small picture, of which every candidate is kept", ("long_stage",), (),
          ("dispatch", "layout_changes", "weight_reorders"), "convolutions in NCHW",
          ("--source", NOISE, "--imgsz", "320", "--conf", "0.0"), stage="nms"),
 )  # fmt: skip

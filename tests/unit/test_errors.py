@@ -76,8 +76,15 @@ def test_the_users_own_interruption_is_nobodys_mistake() -> None:
     [
         (errno.ENOSPC, "space"),
         (errno.EFBIG, "ulimit -f"),
-        (errno.ENOENT, "leave the run's folder"),
+        (errno.ENOENT, "leave the run's folder where it is until hwprof has ended, or choose another place"),
         (errno.EMFILE, "ulimit -n"),
+        (errno.ENOTDIR, "a part of this path is a file"),
+        (errno.EEXIST, "take away what has this name"),
+        (errno.EISDIR, "take away the folder"),
+        (errno.ELOOP, "leads to itself"),
+        (errno.ENAMETOOLONG, "a shorter path"),
+        (errno.EROFS, "another place"),
+        (errno.EIO, "another place"),
     ],
 )
 def test_what_to_do_where_a_file_cannot_be_written(number: int, remedy: str) -> None:

@@ -253,7 +253,7 @@ class Finding(NamedTuple):
     title: str  # "layout changes around convolutions"
     evidence: str  # "8.0% of the time ±0.6, most in model.1.conv, …"
     meaning: str
-    remedy: str  # what to type
+    remedy: str | None  # what to type; None: nothing that the run has not already
     gain_low: float  # of the inference's time, that could be won: an interval, no promise
     gain_high: float
     layers: Sequence[str] = ()

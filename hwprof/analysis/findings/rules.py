@@ -17,10 +17,10 @@ from hwprof.analysis.findings import (
     garbage_collection,
     imbalance,
     layout_changes,
+    long_stage,
     memory_bound,
     numa_placement,
     oversubscription,
-    postprocessing,
     python_code,
     repeated_pooling,
     scalar_pooling,
@@ -40,7 +40,7 @@ RULES: Final[tuple[Callable[[Facts], Finding | None], ...]] = (
     memory_bound.find,
     team_waits.find,
     dispatch.find,
-    postprocessing.find,
+    long_stage.find,
     oversubscription.find,
     denormals.find,
     repeated_pooling.find,
@@ -79,8 +79,10 @@ def _without(finding: Finding, variants: Sequence[str]) -> Finding:
     left = tuple(one for one in finding.remedies if group_of(one) not in groups)
     if left == tuple(finding.remedies):
         return finding
-    had = f"it has {' and '.join(map(title_of, variants))} already"
-    return finding._replace(remedies=left, remedy=finding.remedy if left else finding.by_hand or had)
+    if left or finding.by_hand is not None:
+        return finding._replace(remedies=left, remedy=finding.remedy if left else finding.by_hand)
+    had = f"{finding.meaning}; it has {' and '.join(map(title_of, variants))} already"
+    return finding._replace(remedies=(), remedy=None, meaning=had)
 
 
 def find_all(facts: Facts) -> list[Finding]:

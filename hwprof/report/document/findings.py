@@ -24,7 +24,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     title: str  # what it is, in a few words
     evidence: str  # the figures that it follows from
     meaning: str
-    remedy: str  # what to do
+    remedy: str | None  # what to do; null: nothing that the run has not already
     gain_low: float  # the least that could be won
     gain_high: float  # the most
     layers: list[str]

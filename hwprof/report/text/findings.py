@@ -37,7 +37,7 @@ def of_rows(rows: Sequence[Finding], part: Findings, page: Page) -> None:
         for indent, text in (
             (0, f"{number} {one.title}: {_gain(one)}"),
             (2, f"{one.evidence}: {one.meaning}"),
-            (2, f"Try: {one.remedy}"),
+            (2, f"Try: {one.remedy}" if one.remedy is not None else "Nothing is known to help further"),
         ):
             page.console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2 + indent)))
     page.notes([f"up to: what the cause takes at most{_tried(part)} (hwprof explain findings)", *_added_up(part)])

@@ -206,11 +206,17 @@ def _effects(document: Document, glyphs: Glyphs) -> list[str]:
     ]
 
 
+UNKNOWN: Final = 1.0
+"""An error of a slowdown that says nothing any more: it may as well be twice as slow."""
+
+
 def slowdown(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
     """``×1.013 ±0.004 (20 vs 4 iterations)``, and the layers' own; or that it cannot be told from noise."""
     iterations = f"({effect.observed_iterations} vs {effect.base_iterations} iterations)"
     if effect.error is None:
         return f"slowdown not distinguishable from noise {iterations}"
+    if effect.error > UNKNOWN and not effect.distinguishable:
+        return f"slowdown not known: iterations differ too much {iterations}"
     error = f"{glyphs.plus_minus}{effect.error:.{figures.ratio_decimals(effect.ratio)}f}"
     if not effect.distinguishable:
         points = f"{glyphs.plus_minus}{100 * effect.error:.1f} points"

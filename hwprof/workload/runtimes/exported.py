@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import nn
 
-from hwprof.errors import HwprofError, first_line, with_cause
+from hwprof.errors import FullDiskError, HwprofError, first_line, is_full_disk, with_cause
 from hwprof.workload.layer_hooks import layers
 from hwprof.workload.runtimes.flat_call import INNER, FlatCall, Leaves, Structure, tensors_of
 from hwprof.workload.runtimes.matching import optimised
@@ -27,6 +28,11 @@ SCOPES: Final = "pkg.torch.onnx.name_scopes"
 
 MOST_BYTES: Final = 1 << 30
 """Of weights in the model's own file: protobuf takes two gigabytes, and they may be there twice."""
+
+LEAST_BYTES: Final = 1 << 20
+"""Of a disk, for whatever else is written: with less it counts as full."""
+
+MORE_ROOM: Final = "free some space, or choose another place with --output"
 
 
 class Exported(NamedTuple):
@@ -43,9 +49,11 @@ def exported(model: nn.Module, call: Leaves) -> Iterator[Exported]:
     leaves, spec = call
     given: list[Structure] = []
     flat = FlatCall(model, leaves, spec, given.append)
-    weights = sum(map(size_bytes, [*model.parameters(), *model.buffers()]))
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place()) as folder:
+    weights_bytes = sum(map(size_bytes, [*model.parameters(), *model.buffers()]))
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place()) as folder, _told_of_room(Path(folder), weights_bytes):
         program = _program(flat, tuple(tensors_of(leaves)))
+        if not given:  # what it makes all the same says nothing of how that is nested
+            raise _cannot("its code decides by values what it gives, at each call anew")
         structure = given[-1]
         if not structure.tensors:
             raise HwprofError("the model gives no tensor: ONNX has nothing to compute")
@@ -53,10 +61,26 @@ def exported(model: nn.Module, call: Leaves) -> Iterator[Exported]:
         graph = _graph(program.model.graph, _paths(model))
         try:
             program.optimize()
-            program.save(str(file), external_data=weights > MOST_BYTES)
+            program.save(str(file), external_data=weights_bytes > MOST_BYTES)
         except Exception as error:
             raise _refused(error) from error
         yield Exported(file, optimised(graph, _operators(program.model.graph)), structure)
+
+
+@contextmanager
+def _told_of_room(folder: Path, weights_bytes: int) -> Iterator[None]:
+    """What exports or loads a model says of a full disk that something could not be serialised: where there is no room
+    for the weights again, as what is optimised has them, that is said with it."""
+    try:
+        yield
+    except FullDiskError:
+        raise
+    except HwprofError as error:
+        free_bytes = shutil.disk_usage(folder).free
+        if free_bytes >= max(weights_bytes, LEAST_BYTES):
+            raise
+        room = f"{free_bytes / 1e6:.1f} MB are free in {folder.parent}, and its weights have {weights_bytes / 1e6:.1f}"
+        raise HwprofError(f"{error.message}; {room}", MORE_ROOM) from error
 
 
 def _program(flat: FlatCall, tensors: Sequence[torch.Tensor]) -> Any:
@@ -78,8 +102,14 @@ def _refused(error: Exception) -> HwprofError:
     inner = error
     while isinstance(inner.__cause__, Exception):
         inner = inner.__cause__
+    if is_full_disk(inner):
+        return FullDiskError(place() or tempfile.gettempdir())
+    return _cannot(with_cause(first_line(inner), inner))
+
+
+def _cannot(reason: str) -> HwprofError:
     return HwprofError(
-        f"the model cannot be exported to ONNX: {with_cause(first_line(inner), inner)}",
+        f"the model cannot be exported to ONNX: {reason}",
         "torch.cond in place of what its code decides by values (pytorch.org: torch.export); or --variant compile",
     )
 

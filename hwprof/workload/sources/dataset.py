@@ -28,9 +28,10 @@ LARGEST_LIST: Final = 1 << 28
 """In bytes; a list has a path a line."""
 
 MOST_FILES: Final = 5_000_000
-"""In a split's folders; somebody who names / waits no longer."""
+"""In all of a split's folders and lists together; somebody who names / waits no longer."""
 
 CORRECT: Final = "correct it, or name images"
+GET_IT: Final = "get the dataset, or correct it"
 LISTS: Final = ".txt"
 
 
@@ -55,7 +56,7 @@ def read_dataset(file: Path, split: str | None) -> Dataset:
     if entries is None:
         raise UsageError(f"{file}: {chosen} is no path and no list of paths", CORRECT)
     roots = _roots(file, content.get("path", ""))
-    images = [image for entry in entries for image in _images(entry, roots, f"{file}: {chosen}")]
+    images = _Split(roots, f"{file}: {chosen}").images(entries)
     if not images:
         raise UsageError(f"{file}: {chosen} has no image ({', '.join(sorted(SUFFIXES))})", CORRECT)
     return Dataset(images, _class_names(content.get("names"), file))
@@ -96,47 +97,71 @@ def _roots(file: Path, path: Any) -> list[Path]:
     return roots
 
 
-def _images(entry: str, roots: Sequence[Path], whose: str) -> list[Path]:
-    """Those of a folder and all below it, of a list, or the one image."""
-    place = next((root / entry for root in roots if is_there(root / entry)), None)
-    if place is None:
-        raise UsageError(f"{whose} names {entry}, which is not in {roots[0]}", "get the dataset, or correct it")
-    if place.is_dir():
-        return only_images(_below(place, whose))
-    return _listed(place, roots) if place.suffix.lower() == LISTS else only_images([place])
+class _Split:
+    """Its images. What several entries name is looked at once, and its images are taken once: a short file can name a
+    folder a hundred thousand times."""
 
+    def __init__(self, roots: Sequence[Path], whose: str) -> None:
+        """``whose``: what is to blame where it names what it should not."""
+        self._roots = roots
+        self._whose = whose
+        self._seen = 0
 
-def _below(folder: Path, whose: str) -> list[Path]:
-    """All files, links to folders not followed. Raises ``UsageError`` where they are more than a dataset has."""
-    found: list[Path] = []
-    seen = 0
-    for place, _, names in os.walk(folder):
-        seen += 1 + len(names)
-        if seen > MOST_FILES:
-            raise UsageError(f"{whose}: more than {MOST_FILES:,} files are in {folder}", CORRECT)
-        found += [Path(place) / name for name in names if Path(name).suffix.lower() in SUFFIXES]
-    return found
+    def images(self, entries: Sequence[str]) -> list[Path]:
+        """In the order in which they are named."""
+        places: dict[Path, Path] = {}
+        for entry in dict.fromkeys(entries):
+            place = self._place(entry)
+            places.setdefault(place.resolve() if place.is_dir() else place, place)
+        return [image for place in places.values() for image in self._images(place)]
 
+    def _place(self, entry: str) -> Path:
+        place = next((root / entry for root in self._roots if is_there(root / entry)), None)
+        if place is None:
+            raise UsageError(f"{self._whose} names {entry}, which is not in {self._roots[0]}", GET_IT)
+        return place
 
-def _listed(file: Path, roots: Sequence[Path]) -> list[Path]:
-    """The images that a list names, a line each, beside itself, in the dataset, or here."""
-    try:
-        lines = os.fsdecode(read_regular(file, LARGEST_LIST)).splitlines()
-    except OSError as error:
-        raise HwprofError(f"cannot read {file}: {error.strerror}") from error
-    places = [file.parent, *roots, Path.cwd()]
-    images = []
-    for number, line in enumerate(lines, 1):
-        name = line.strip()
-        if not name or Path(name).suffix.lower() not in SUFFIXES:
-            continue
-        image = next((place / name for place in places if is_there(place / name)), None)
-        if image is None or not is_regular(image):
-            raise UsageError(f"line {number} of {file} names {name}: there is no such image", CORRECT)
-        if not is_text(name):
-            raise UsageError(f"the name of the image {as_written(name)} is not UTF-8", "rename it")
-        images.append(image)
-    return images
+    def _images(self, place: Path) -> list[Path]:
+        """Those of a folder and all below it, of a list, or the one image."""
+        if place.is_dir():
+            return only_images(self._below(place))
+        self._count(1, place)
+        return self._listed(place) if place.suffix.lower() == LISTS else only_images([place])
+
+    def _below(self, folder: Path) -> list[Path]:
+        """All files, links to folders not followed."""
+        found: list[Path] = []
+        for place, _, names in os.walk(folder):
+            self._count(1 + len(names), folder)
+            found += [Path(place) / name for name in names if Path(name).suffix.lower() in SUFFIXES]
+        return found
+
+    def _listed(self, file: Path) -> list[Path]:
+        """The images that a list names, a line each, beside itself, in the dataset, or here."""
+        try:
+            lines = os.fsdecode(read_regular(file, LARGEST_LIST)).splitlines()
+        except OSError as error:
+            raise HwprofError(f"cannot read {file}: {error.strerror}") from error
+        self._count(len(lines), file)
+        places = [file.parent, *self._roots, Path.cwd()]
+        images = []
+        for number, line in enumerate(lines, 1):
+            name = line.strip()
+            if not name or Path(name).suffix.lower() not in SUFFIXES:
+                continue
+            image = next((place / name for place in places if is_there(place / name)), None)
+            if image is None or not is_regular(image):
+                raise UsageError(f"line {number} of {file} names {name}: there is no such image", CORRECT)
+            if not is_text(name):
+                raise UsageError(f"the name of the image {as_written(name)} is not UTF-8", "rename it")
+            images.append(image)
+        return images
+
+    def _count(self, files: int, where: Path) -> None:
+        """Raises ``UsageError`` where they are more than a dataset has."""
+        self._seen += files
+        if self._seen > MOST_FILES:
+            raise UsageError(f"{self._whose}: more than {MOST_FILES:,} files, counted up to {where}", CORRECT)
 
 
 def _class_names(names: Any, file: Path) -> list[str] | None:

@@ -198,8 +198,21 @@ def test_a_result_is_the_last_of_its_files(tmp_path: Path, monkeypatch: pytest.M
         ("sftp://me:secret@host/x", "a password in a URL"),
         ("memory://x", "is gone when this process ends"),
         ("://", "no URL"),
+        ("", "an empty text names no place. Try: file:///mnt"),
+        ("file://", "file:// names no place. Try: file:///mnt"),
+        ("tar://", "tar:// names no place. Try: file:///mnt"),
+        ("dir://x", "dir://x alone is no place"),
+        ("simplecache::file:///mnt/x", "at one place alone"),
+        ("blockcache::http://me:secret@host/x", "a password in a URL"),
+        ("http:/me:secret@host/x", "a password in a URL"),
+        ("me:secret@host/x", "a password in a URL"),
     ],
 )
 def test_urls_that_are_none(url: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=told) as caught:
         check(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_what_only_looks_like_a_password_is_a_name(tmp_path: Path) -> None:
+    check(f"file://{tmp_path}/a:b@c")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import warnings
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from hwprof.bench import table
+from hwprof.bench import plot, table
 from hwprof.bench.plot import drawing
 from hwprof.bench.rows import rows_of
 from hwprof.report.text.console import make_console
@@ -173,3 +176,41 @@ def test_the_picture_is_the_same_each_time_and_has_a_panel_for_what_grows() -> N
     assert drawing(ROWS[3:]) is None
     alone = drawing(ROWS[:1])
     assert alone is not None and "images/s" not in alone
+
+
+def test_what_no_axis_by_decades_has_is_not_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    odd = [msgspec.structs.replace(ROWS[0], parameters=number) for number in (-5, 1_000, 1_000_000)]
+    with warnings.catch_warnings(action="error"):
+        assert drawing(odd) is not None
+        assert drawing(odd[:1]) is not None
+
+
+def test_the_library_of_pictures_keeps_its_files_in_the_cache_of_hwprof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(plot.FOLDER, raising=False)
+    with plot._own_folder():
+        assert os.environ[plot.FOLDER] == str(tmp_path / "hwprof" / "matplotlib")
+    assert plot.FOLDER not in os.environ, "what is measured keeps the user's"
+    monkeypatch.setenv(plot.FOLDER, "mine")
+    with plot._own_folder():
+        assert os.environ[plot.FOLDER] == "mine"
+
+
+def test_labels_of_points_that_are_near_stand_apart() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots()
+    rows = [msgspec.structs.replace(ROWS[0], parameters=3_000_000, forward_ns=40_000_000 + n) for n in (0, 0, 9, 10**7)]
+    labels = plot._latency(axes, rows)
+    plot._apart(figure, labels)
+    figure.draw_without_rendering()
+    boxes = [one.get_window_extent() for one in labels]
+    assert len(boxes) == 4
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hwprof.cli import model_options
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import HwprofError
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.command import hwprof_here
 
@@ -141,23 +141,3 @@ def test_what_names_no_model_is_bad_usage(tmp_path: Path, command: str, model: s
     assert "defect of hwprof" not in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("threads", "oversubscribe", "says"),
-    [
-        (8, False, ""), (9, False, "at most 8 here, 4 a processor. Try: --oversubscribe"), (9, True, ""),
-        (1024, True, ""), (1025, True, "at most 1024 here"), (100_000, False, "at most 8 here, 4 a processor"),
-    ],
-)  # fmt: skip
-def test_a_team_that_exhausts_the_machine_is_refused_and_a_large_one_has_to_be_named(
-    threads: int, oversubscribe: bool, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    told = ""
-    try:
-        model_options._check_threads(threads, oversubscribe=oversubscribe)
-    except UsageError as error:
-        told = str(error)
-    assert says in told and bool(says) == bool(told)
-    assert ("--oversubscribe" in told) == (says.endswith("oversubscribe"))

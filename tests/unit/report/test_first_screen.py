@@ -156,6 +156,18 @@ def test_what_could_not_be_tried_says_why_and_its_causes_are_named(tmp_path: Pat
     assert "no remedy helped (small products: --findings)" in text
 
 
+def test_a_cause_of_which_the_run_has_all_remedies_is_told_and_nothing_is_to_be_done(tmp_path: Path) -> None:
+    row = Finding(
+        rule="layout_changes", title="t", evidence="e", meaning="m; it has channels_last already", remedy=None,
+        gain_low=0.0, gain_high=0.2, gain_of="inference", stage=None, layers=[],
+    )  # fmt: skip
+    document = with_findings(tmp_path, Findings(rows=[row], actions=[]))
+    assert "DO     no remedy could be tried (layout changes: --findings)" in shown(document, 100)
+    whole = printed(document, 100)
+    assert "it has channels_last already" in whole and "Nothing is known to help further" in whole
+    assert "Try: None" not in whole
+
+
 def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
     document = builder.build(runs.sampled(tmp_path), 8)
     path = document.hottest.layers[0]

@@ -15,9 +15,11 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.hottest import rank
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.noise import Noise
-from hwprof.report.document.overhead import Overhead
+from hwprof.report.document.overhead import Effect, Overhead
 from hwprof.report.document.stages import Stages
 from hwprof.report.json.codec import encode
+from hwprof.report.text.figures import UNICODE
+from hwprof.report.text.header import slowdown
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import part, replaced
 from tests.support.sampled_report import printed
@@ -336,3 +338,13 @@ def test_minima_that_the_reader_is_sent_to_are_shown(tmp_path: Path, every: bool
     assert ("see the minima" in " ".join(text.split())) is shown
     table = text.partition("Hottest layers")[2].splitlines()[1]
     assert (" min " in table) is shown
+
+
+def test_an_overhead_of_which_nothing_is_known_has_no_figure() -> None:
+    effect = Effect(
+        base_ns=1e6, observed_ns=6e5, ratio=0.6, error=2.333, distinguishable=False, base_iterations=2,
+        observed_iterations=2, layers_p25=None, layers_median=None, layers_p75=None,
+    )  # fmt: skip
+    assert slowdown(effect, UNICODE) == "slowdown not known: iterations differ too much (2 vs 2 iterations)"
+    few = msgspec.structs.replace(effect, error=0.9)
+    assert slowdown(few, UNICODE) == "slowdown not distinguishable from noise, ±90.0 points (2 vs 2 iterations)"

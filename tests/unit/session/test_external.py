@@ -251,7 +251,7 @@ def test_the_user_s_interruption_is_nobody_s_failure(
 
 def test_a_reason_that_is_no_text_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = running(Watcher("start", HwprofError("\udcff", 5)), tmp_path, monkeypatch)  # type: ignore[arg-type]
-    assert [(record.reason, record.remedy) for record in watched.records] == [("?", "5")]
+    assert [(record.reason, record.remedy) for record in watched.records] == [(r"\xff", "5")]
 
 
 class EndedError(BaseException):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import os
+import shutil
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 
 from hwprof import programs
 from hwprof.programs import Ended, ProgramError
+from hwprof.remedies import catalogue
 from hwprof.session import requirements
+from hwprof.unavailable import Unavailable
 
 NAME = "torchvision"
 
@@ -107,3 +110,17 @@ def test_an_opencv_without_windows_needs_no_libraries_of_theirs(monkeypatch: pyt
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: f"lib{name}.so")
     (found,) = told(monkeypatch, Ended(1, b"", b"ImportError: numpy is too old"), "OpenCV")
     assert found.unavailable.reason == "it cannot be imported: ImportError: numpy is too old"
+
+
+def test_what_bench_and_variants_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "_why_not_imported", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(catalogue, "ready", lambda name: Unavailable("it is not installed", f"install {name}"))
+    found = {one.name: one for one in requirements.check()}
+    assert {"pyperf", "matplotlib", "fsspec", "ray"} <= found.keys()
+    for name in ("tcmalloc", "jemalloc", "onnxruntime", "openvino", "C++ compiler"):
+        assert found[name].serves.startswith("--variant ") and found[name].found is None, name
+    assert "channels_last" not in found, "torch has it"
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setenv("CXX", "clang++")
+    assert {one.name: one.found for one in requirements._variants()}["C++ compiler"] == "clang++"

@@ -23,7 +23,7 @@ OWNERS = ["(root) (own)", "model.1 (own)", "unattributed", *(one.path for one in
 CONV = Finding(
     "layout_changes", "layouts", "8% of the time", "copies", "channels_last", 0.0, 0.123456, ("model.0.conv", "model.2")
 )
-STAGE = Finding("postprocessing", "NMS", "30%", "slow", "--conf", 0.1, 0.3, stage="nms", gain_of="iteration")
+STAGE = Finding("long_stage", "NMS", "30%", "slow", "--conf", 0.1, 0.3, stage="nms", gain_of="iteration")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_a_finding_stands_over_each_layer_in_each_measured_iteration(run: RunDir
     assert count == len(begins) == 3 * spans["iteration"].n_unique()
     assert {names[event.track] for event in begins} == {
         "finding 1: layout changes (trace)",
-        "finding 2: postprocessing (trace)",
+        "finding 2: long stage (trace)",
     }
 
 

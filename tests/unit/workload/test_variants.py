@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -243,3 +243,22 @@ def test_a_model_that_gives_other_outputs_each_time_is_not_compared() -> None:
 def test_what_is_done_before_the_model_is_built_cannot_be_compared_in_its_process() -> None:
     assert not of_outputs(["flush_denormals"]) and not of_outputs([])
     assert of_outputs(["flush_denormals", "bfloat16"])
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "told"),
+    [
+        (lambda: nn.Sequential(nn.Conv2d(3, 3, 1)), "int8", "no Linear layers .* Try: another variant: bfloat16"),
+        (lambda: nn.Sequential(nn.Linear(3, 3)), "channels_last", "4 or 5 .* Try: another variant: compile"),
+        (
+            lambda: nn.Sequential(nn.Linear(3, 3)).bfloat16(),
+            "int8",
+            r"of torch\.bfloat16.* Try: the model in float32",
+        ),
+    ],
+)
+def test_a_variant_that_the_model_has_nothing_for_names_another(
+    model: Callable[[], nn.Module], name: str, told: str
+) -> None:
+    with pytest.raises(HwprofError, match=told):
+        of_built([model()], [name])

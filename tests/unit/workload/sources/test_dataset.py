@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from hwprof.errors import HwprofError, UsageError
+from hwprof.session.last_words import last_words
+from hwprof.session.messages import encode
 from hwprof.workload.sources import dataset
 from hwprof.workload.sources.dataset import read_dataset
 from hwprof.workload.sources.finding import find_source
@@ -147,11 +149,32 @@ def test_neither_file_nor_list_is_waited_for(stand_in: Callable[[Path], None], r
 def test_files_and_folders_that_are_too_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(root, "path: set\nval: images\n")
     monkeypatch.setattr(dataset, "MOST_FILES", 4)
-    with pytest.raises(UsageError, match=r"val: more than 4 files are in"):
+    with pytest.raises(UsageError, match=r"val: more than 4 files, counted up to .*images"):
         read_dataset(file, None)
+    with pytest.raises(UsageError, match=r"val: more than 4 files, counted up to .*train"):  # of all entries together
+        images(written(root, "path: set\nval: [images/val, images/train]\n"))
+    (root / "set" / "val.txt").write_text("images/val/c.jpg\n" * 5)
+    with pytest.raises(UsageError, match=r"val: more than 4 files, counted up to .*val\.txt"):
+        images(written(root, "path: set\nval: val.txt\n"))
+    file = written(root, "path: set\nval: images\n")
     monkeypatch.setattr(dataset, "LARGEST_YAML", 10)
     with pytest.raises(HwprofError, match=r"cannot read .*data\.yaml: it has 22 bytes"):
         read_dataset(file, None)
+
+
+def test_what_is_named_again_is_looked_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "MOST_FILES", 7)
+    entries = ["images/val", "images/train", "images/val/", "./images/val", str(root / "set" / "images" / "train")]
+    assert images(written(root, f"path: set\nval: [{', '.join(entries * 1000)}]\n")) == ["c.jpg", "a.jpg", "b.png"]
+
+
+@pytest.mark.parametrize("text", [r'val: "\ud800"', r'path: "\ud800"', r'val: [images, "\ud800"]', r'val: "a\udcff"'])
+def test_half_a_character_is_no_such_path(text: str, root: Path) -> None:
+    with pytest.raises(UsageError, match=r"which is not in|there is no folder") as caught:
+        read_dataset(written(root, f"{text}\nval: set\n" if text.startswith("path") else f"{text}\npath: set\n"), None)
+    said = last_words(caught.value, str(root))
+    assert said.exit_code == 2
+    assert b"\\\\" in encode(said)  # as it is written, in JSON
 
 
 def test_an_image_whose_name_is_not_utf8(root: Path) -> None:

@@ -32,9 +32,9 @@ def find(facts: Facts) -> Finding | None:
     if shares[stage] < LEAST:
         return None
     return Finding(
-        rule="postprocessing",
+        rule="long_stage",
         title=f"the stage {stage} takes long beside the inference",
-        evidence=f"{shares[stage]:.1%} of an iteration",
+        evidence=f"{stage}, {shares[stage]:.1%} of an iteration",
         meaning="it runs on one thread, mostly in Python and OpenCV, while the other processors rest",
         remedy=REMEDIES[stage],
         gain_low=0.0,
