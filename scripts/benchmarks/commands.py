@@ -84,7 +84,7 @@ def _collect_rows(model: str, runs: Sequence[Collected]) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--output", type=Path, default=Path("results/commands.md"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
