@@ -1,6 +1,6 @@
 """What hwprof's commands take beside the work that they measure: whole processes, wall clock.
 
-    python -m scripts.benchmarks.commands [--rounds 9] [--runs 3]
+    python -m scripts.benchmarks.commands [--rounds 9] [--runs 7]
 
 `hwprof --help`, `hwprof report` (of the default yolov7 run) and `hwprof layers --runs 0` are timed in turn with an
 empty Python.
