@@ -62,3 +62,10 @@ def test_no_message_names_a_folder_that_goes(tmp_path: Path, monkeypatch: pytest
     assert [one for place in ("here", "there") for one in (tmp_path / place).iterdir()]
     bench_session.discard_unbegun(store)
     assert not [one for place in ("here", "there") for one in (tmp_path / place).iterdir()]
+
+
+def test_a_bench_without_cases_says_so_before_anything_is_done(tmp_path: Path) -> None:
+    store = Store.create(tmp_path, plan())
+    with pytest.raises(HwprofError, match="has no cases"):
+        bench_session.carry_out(store, "text", 80, None)
+    assert not (store.path / ".lock").exists()
