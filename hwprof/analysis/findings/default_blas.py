@@ -10,7 +10,7 @@ LEAST: Final = 0.02
 DEFAULT: Final = "mkl_blas_def_"
 INTEL: Final = "GenuineIntel"
 LESS_PRECISE: Final = "bfloat16 where it is precise enough (oneDNN's kernels), or "
-HALVES: Final = 2
+BFLOAT16_OF_FP32: Final = 2
 """Products of bfloat16 in an instruction (VDPBF16PS) for each of FP32: at its peak they take half of the time."""
 
 OTHERWISE: Final = "a PyTorch that was built with OpenBLAS"
@@ -35,6 +35,6 @@ def find(facts: Facts) -> Finding | None:
         meaning="on processors that are not Intel's MKL takes its default kernels, not those of the vectors' size",
         remedy=f"{LESS_PRECISE if facts.bfloat16 else ''}{OTHERWISE}",
         gain_low=0.0,
-        gain_high=most * (1 - min(1.0, facts.gemm_of_roof) / HALVES if facts.bfloat16 else lost),
+        gain_high=most * (1 - min(1.0, facts.gemm_of_roof) / BFLOAT16_OF_FP32 if facts.bfloat16 else lost),
         remedies=("bfloat16",) if facts.bfloat16 else (),
     )

@@ -15,8 +15,8 @@ from hwprof.workload.runtimes.operators import Graph, Operator, Scopes, common
 def members(exported: Graph, executed: Sequence[Operator]) -> dict[str, list[Operator]]:
     """As they were before the exporter fused any, by the name of the executed one. Each has its scopes, if anybody says
     them."""
-    scopes = _with_all_scopes(exported.operators)
     matching = _Matching(exported, executed)
+    scopes = matching.scopes()
     matching.take_ends()
     matching.take_behind()
     matching.take_beside(scopes)
@@ -77,6 +77,22 @@ class _Matching:
         """In the order of the exported ones."""
         order = {one.name: number for number, one in enumerate(self._graph.operators)}
         return {name: sorted(those, key=lambda one: order[one.name]) for name, those in self._does.items() if those}
+
+    def scopes(self) -> dict[str, Scopes]:
+        """Of the exported ones. One of which the exporter does not say any is where those before and behind it all
+        are."""
+        known = {one.name: one.scopes for one in self._graph.operators if one.scopes is not None}
+        for one in self._graph.operators:
+            if one.scopes is None:
+                before, after = self._beside(one)
+                if around := [known[name] for name in (*before, *after) if name in known]:
+                    known[one.name] = common(around)
+        return known
+
+    def _beside(self, one: Operator) -> tuple[list[str], list[str]]:
+        """Those that give what it takes, and that take what it gives."""
+        before = [self._gives[value].name for value in one.inputs if value in self._gives]
+        return before, [behind.name for value in one.outputs for behind in self._takes[value]]
 
     def take_ends(self) -> None:
         """What operators do behind what they are known by; from here on it is known what the runtime's values are."""
@@ -147,8 +163,7 @@ class _Matching:
     def take_beside(self, scopes: Mapping[str, Scopes]) -> None:
         """What is gone, and named by nobody, does who does what is before it; of its own layer, if there is such."""
         for one in list(self._gone.values()):
-            before = [self._gives[value].name for value in one.inputs if value in self._gives]
-            after = [behind.name for value in one.outputs for behind in self._takes[value]]
+            before, after = self._beside(one)
             own = [name for name in (*before, *after) if scopes.get(name) == scopes.get(one.name)]
             if (name := next((self._done[name] for name in (*own, *before) if name in self._done), None)) is not None:
                 self._take(name, [one])
@@ -162,20 +177,3 @@ def _on_inputs(graph: Graph) -> list[Operator]:
             found.append(one)
             varies.update(one.outputs)
     return found
-
-
-def _with_all_scopes(exported: Sequence[Operator]) -> dict[str, Scopes]:
-    """By name. One of which the exporter does not say it is where those before and behind it all are."""
-    known = {one.name: one.scopes for one in exported if one.scopes is not None}
-    gives = {value: one.name for one in exported for value in one.outputs}
-    takes = defaultdict(list)
-    for one in exported:
-        for value in one.inputs:
-            takes[value].append(one.name)
-    for one in exported:
-        if one.scopes is None:
-            beside = [gives[value] for value in one.inputs if value in gives]
-            beside += [name for value in one.outputs for name in takes[value]]
-            if around := [known[name] for name in beside if name in known]:
-                known[one.name] = common(around)
-    return known
