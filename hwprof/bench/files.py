@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from hwprof.bench import plot, table
+from hwprof.bench import page, plot, table
 from hwprof.bench.rows import Row
 from hwprof.bench.store import LARGEST_BYTES, PYPERF_FILE, Store
 from hwprof.errors import HwprofError, cannot_write
@@ -69,7 +69,7 @@ def write(store: Store, rows: Sequence[Row]) -> tuple[list[str], HwprofError | N
         "bench.csv": lambda: _csv(store, rows),
         "table.json": lambda: _put(store, "table.json", as_json(store, rows)),
         PYPERF_FILE: lambda: _suite(store),
-        "bench.html": lambda: _put(store, "bench.html", table.page(rows, store.path.name, told, drawn()).encode()),
+        "bench.html": lambda: _put(store, "bench.html", page.page(rows, store.path.name, told, drawn()).encode()),
         "bench.svg": lambda: _put(store, "bench.svg", (drawn() or "").encode()),
         f"{PARQUET}/": lambda: _by_machine(store, rows),
     }

@@ -1,8 +1,7 @@
-"""A bench's table: on a terminal in its width, and whole as Markdown, CSV and HTML."""
+"""A bench's table: on a terminal in its width, and whole as Markdown and CSV."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -145,7 +144,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
     if measured:
         columns = [
             Column(shown.header, cells, shown.priority, shown.right, least=_least(shown.header))
-            for shown, cells in _columns(measured, glyphs)
+            for shown, cells in columns_of(measured, glyphs)
         ]
         wanted = whole_width(columns)
         shown_columns = fit(columns, console.width)
@@ -189,7 +188,7 @@ def _name(row: Row) -> str:
     return one_line(" ".join(words))
 
 
-def _columns(rows: Sequence[Row], glyphs: Glyphs) -> list[tuple[_Shown, list[str]]]:
+def columns_of(rows: Sequence[Row], glyphs: Glyphs) -> list[tuple[_Shown, list[str]]]:
     """Those in which something is known, and that tell rows apart or are always there."""
     found = []
     for shown in COLUMNS:
@@ -263,7 +262,7 @@ def markdown(rows: Sequence[Row], told: Sequence[str]) -> str:
     measured = [row for row in rows if row.failure is None]
     lines = [*(f"{one_line(line)}  " for line in told), ""]
     if measured:
-        columns = _columns(measured, UNICODE)
+        columns = columns_of(measured, UNICODE)
         lines.append("| " + " | ".join(shown.header for shown, _ in columns) + " |")
         lines.append("| " + " | ".join("---:" if shown.right else "---" for shown, _ in columns) + " |")
         every = zip(*(cells for _, cells in columns), strict=True)
@@ -271,49 +270,6 @@ def markdown(rows: Sequence[Row], told: Sequence[str]) -> str:
     lines += ["", *(f"- {line}" for line in notes(rows))]
     lines += [f"- not measured: {line}" for line in failures(rows)]
     return "\n".join(lines).strip() + "\n"
-
-
-def page(rows: Sequence[Row], title: str, told: Sequence[str], drawing: str | None) -> str:
-    """HTML of one file, with the ``drawing`` (SVG) in it."""
-    measured = [row for row in rows if row.failure is None]
-    columns = _columns(measured, UNICODE) if measured else []
-    head = "".join(f"<th>{html.escape(shown.header)}</th>" for shown, _ in columns)
-    lines = zip(*(cells for _, cells in columns), strict=True) if columns else ()
-    body = "\n".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{"number" if shown.right else "text"}">{html.escape(cell)}</td>'
-            for (shown, _), cell in zip(columns, cells, strict=True)
-        )
-        + "</tr>"
-        for cells in lines
-    )
-    failed = "".join(f"<li>{html.escape(line)}</li>" for line in failures(rows))
-    return PAGE.format(
-        title=html.escape(one_line(title)),
-        told="".join(f"<p>{html.escape(one_line(line))}</p>" for line in told),
-        head=head,
-        body=body,
-        notes="".join(f"<p>{html.escape(line)}</p>" for line in notes(rows)),
-        failed=f"<h2>Not measured</h2><ul>{failed}</ul>" if failed else "",
-        drawing=drawing or "",
-    )
-
-
-PAGE: Final = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em }}
-.wide {{ overflow-x: auto }}
-table {{ border-collapse: collapse }} th, td {{ padding: .25em .8em; border-bottom: 1px solid #ddd; text-align: left }}
-td {{ white-space: nowrap }}
-td.number {{ text-align: right; font-variant-numeric: tabular-nums }} svg {{ max-width: 100%; height: auto }}
-</style></head><body><h1>{title}</h1>{told}
-<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>
-{body}
-</tbody></table></div>{notes}{failed}
-{drawing}
-</body></html>
-"""
 
 
 def csv_table(rows: Sequence[Row]) -> Table:

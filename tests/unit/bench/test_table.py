@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hwprof.bench import plot, table
+from hwprof.bench import page, plot, table
 from hwprof.bench.plot import drawing
 from hwprof.bench.rows import rows_of
 from hwprof.report.text.console import make_console
@@ -74,7 +74,7 @@ def test_notes_of_a_variant_are_beside_its_row() -> None:
     rows = rows_of([one], None)
     file = io.StringIO()
     table.show(rows, make_console(100, file))
-    for text in (file.getvalue(), table.markdown(rows, []), table.page(rows, "x", [], None)):
+    for text in (file.getvalue(), table.markdown(rows, []), page.page(rows, "x", [], None)):
         assert "yolov8n torchscript 640 b1: frozen" in text
         assert "\x1b" not in text
 
@@ -105,7 +105,7 @@ def test_what_is_the_same_of_many_cases_is_said_once() -> None:
         "yolov8n eager b1, yolov8n eager b2 and 3 others: no way. Try: another",
         "yolov8n int8 b1: no Linear",
     ]
-    for text in (table.markdown(rows, []), table.page(rows, "x", [], None)):
+    for text in (table.markdown(rows, []), page.page(rows, "x", [], None)):
         assert text.count("no way") == 1
 
 
@@ -148,10 +148,10 @@ def test_names_from_outside_stay_text_in_every_form() -> None:
     rows = rows_of([result(case(model=EVIL), 5), result(case(model="b"), 5), failed(case(model=EVIL), EVIL)], None)
     file = io.StringIO()
     table.show(rows, make_console(100, file))
-    page = table.page(rows, EVIL, [EVIL], None)
-    for text in (file.getvalue(), table.markdown(rows, [EVIL]), page):
+    written = page.page(rows, EVIL, [EVIL], None)
+    for text in (file.getvalue(), table.markdown(rows, [EVIL]), written):
         assert "\x1b" not in text and not any(line.startswith("<script") for line in text.splitlines())
-    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert "<script>" not in written and "&lt;script&gt;" in written
     pytest.importorskip("matplotlib")
     found = drawing(rows)
     assert found is not None and "<script" not in found and "\x1b" not in found
