@@ -12,6 +12,7 @@ from hwprof.remedies.told import to_adopt, told
 from hwprof.run.trials import Change, Trial, Trials
 from hwprof.session.trials.campaign import combinations
 from hwprof.unavailable import Unavailable
+from tests.support.requirements import require_module
 
 
 def ready(name: str) -> catalogue.Ready:
@@ -30,7 +31,7 @@ def test_every_one_changes_something_and_says_what_to_type(name: str) -> None:
 
 
 def test_every_change_is_one_that_a_process_can_make() -> None:
-    changes = pytest.importorskip("hwprof.workload.changes")
+    changes = require_module("hwprof.workload.changes")
     known = changes.AFTER.keys() | changes.BEFORE.keys()
     assert {one.change for one in catalogue.remedies().values()} - {None} == known
 

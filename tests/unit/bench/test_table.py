@@ -16,6 +16,7 @@ from hwprof.bench import page, plot, table
 from hwprof.bench.plot import drawing
 from hwprof.bench.rows import rows_of
 from hwprof.report.text.console import make_console
+from tests.support.requirements import require_module
 from tests.unit.bench.support import PEAKS, case, failed, result
 
 EVIL = "x\x1b[31m<script>|$a$\n"
@@ -152,13 +153,13 @@ def test_names_from_outside_stay_text_in_every_form() -> None:
     for text in (file.getvalue(), table.markdown(rows, [EVIL]), written):
         assert "\x1b" not in text and not any(line.startswith("<script") for line in text.splitlines())
     assert "<script>" not in written and "&lt;script&gt;" in written
-    pytest.importorskip("matplotlib")
+    require_module("matplotlib")
     found = drawing(rows)
     assert found is not None and "<script" not in found and "\x1b" not in found
 
 
 def test_models_with_sizes_of_their_own_are_in_the_picture_too() -> None:
-    pytest.importorskip("matplotlib")
+    require_module("matplotlib")
     own = [result(case(model="mine:model", threads=number), 5) for number in (1, 2)]
     rows = rows_of([*own, result(case(batch=2), 5), result(case(batch=4), 5)], None)
     assert rows[0].batch is None and rows[0].imgsz is None
@@ -170,7 +171,7 @@ def test_models_with_sizes_of_their_own_are_in_the_picture_too() -> None:
 
 
 def test_the_picture_is_the_same_each_time_and_has_a_panel_for_what_grows() -> None:
-    pytest.importorskip("matplotlib")
+    require_module("matplotlib")
     one, other = drawing(ROWS), drawing(ROWS)
     assert one == other and one is not None and "images/s" in one and "parameters, millions" in one
     assert drawing(ROWS[3:]) is None
@@ -179,7 +180,7 @@ def test_the_picture_is_the_same_each_time_and_has_a_panel_for_what_grows() -> N
 
 
 def test_what_no_axis_by_decades_has_is_not_drawn() -> None:
-    pytest.importorskip("matplotlib")
+    require_module("matplotlib")
     odd = [msgspec.structs.replace(ROWS[0], parameters=number) for number in (-5, 1_000, 1_000_000)]
     with warnings.catch_warnings(action="error"):
         assert drawing(odd) is not None
@@ -200,7 +201,7 @@ def test_the_library_of_pictures_keeps_its_files_in_the_cache_of_hwprof(
 
 
 def test_labels_of_points_that_are_near_stand_apart() -> None:
-    pytest.importorskip("matplotlib")
+    require_module("matplotlib")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

@@ -21,6 +21,7 @@ from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.variant import make
 from hwprof.workload.variant_outputs import VariantOutputs, matched
+from tests.support.requirements import require_module
 
 
 class Pair(NamedTuple):
@@ -175,13 +176,13 @@ BOX = (0.0, 0.0, 10.0, 10.0, 0.9, 1.0)
     ],
 )
 def test_boxes_are_the_same_by_class_and_overlap(found: torch.Tensor, without: torch.Tensor, pairs: int) -> None:
-    pytest.importorskip("ultralytics")
+    require_module("ultralytics")
     told = matched([found], [without])
     assert (told.without, told.found, told.matched) == (len(without), len(found), pairs)
 
 
 def test_those_that_are_most_sure_choose_first() -> None:
-    pytest.importorskip("ultralytics")
+    require_module("ultralytics")
     near, exact = (0.0, 0.0, 10.0, 9.0, 0.3, 1.0), (0.0, 0.0, 10.0, 10.0, 0.8, 1.0)
     told = matched([boxes(near, exact)], [boxes(BOX)])
     assert told.matched == 1
@@ -195,7 +196,7 @@ def test_the_mean_difference_is_of_all_elements() -> None:
 
 
 def test_boxes_without_area_are_the_same_as_themselves() -> None:
-    pytest.importorskip("ultralytics")
+    require_module("ultralytics")
     flat = boxes((11.0, 720.0, 514.0, 720.0, 0.6, 2.0))
     told = matched([flat], [flat])
     assert (told.without, told.found, told.matched) == (1, 1, 1)
